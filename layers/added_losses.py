@@ -1,4 +1,4 @@
-"""The losses that layers add in their calls, which they have until a call begins anew.
+"""The losses that layers add in their calls, which they have until the next call begins.
 
 They are kept beside the layers, and not in them: a layer that is stored or copied leaves them.
 Each replica has its own.

@@ -9,7 +9,7 @@ attribute of a tensor, `_keras_mask`, under Keras' name and rules:
   layer of which `supports_masking` is true hands them on; another one warns, and does not.
 - Ops return tensors without masks, and what layers return within `call` keeps its own.
 
-Placeholders carry placeholders, for shapes alone: a model that runs computes its masks anew.
+Placeholders carry placeholders, for shapes alone: a model that runs computes its masks again.
 """
 
 import warnings

@@ -287,7 +287,7 @@ def as_dtype(dtype: Any) -> DType:
 
 
 def another(initializer: Any) -> Any:
-    """Return an initializer like one, which draws anew unless it has a seed.
+    """Return a copy of an initializer, which draws other numbers unless it has a seed.
 
     Args:
         initializer: The initializer; what is none of this library's stays as it is.

@@ -251,7 +251,7 @@ _CONTAINERS = (list, tuple, dict)
 # The classes whose instances are seen to hold nothing, by what is looked for: a model's attributes
 # are looked through in each call of `fit`.
 _without_parts: dict[Any, set[type]] = {}
-_SETS = (set, frozenset)  # A union of them would be made anew for each value.
+_SETS = (set, frozenset)  # A union would be created for each value.
 
 
 def find(

@@ -46,7 +46,7 @@ class DeviceLostError(RuntimeError):
 
 
 class DevicesResetError(RuntimeError):
-    """Something was used whose devices ended when `reset_devices` set devices up anew."""
+    """An object was used after `reset_devices` had ended its devices."""
 
 
 class CollectiveError(RuntimeError):
@@ -60,7 +60,7 @@ class CollectiveError(RuntimeError):
         devices: The names of the devices, in the order of their ranks.
         what: What they were to sum, or "connecting" or "closing".
         step: In which run of its recorded step it was, from 1 on, None outside of recorded steps.
-            What is recorded anew, as for batches of another shape, counts from 1 again.
+            A new recording, for example for batches of another shape, counts from 1 again.
         elapsed: The seconds that it had, None where it was not begun.
         timeout: The seconds that it was given at most, None where that is not what went wrong.
         completed: The last collectives of these devices that were done, oldest first.

@@ -1,6 +1,6 @@
 """The public names of linear algebra, as ``mr.linalg``.
 
-An alias module without logic of its own.
+Its names are defined in other modules.
 """
 
 from mirrored._absent import public_module as _public_module

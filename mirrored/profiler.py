@@ -1,6 +1,6 @@
 """Where time and memory go: traces, and pictures of steps.
 
-An alias module without logic of its own.
+Its names are defined in other modules.
 """
 
 from mirrored._absent import public_module as _public_module

@@ -59,7 +59,7 @@ class LearningRateSchedule:
         )
 
     def get_config(self) -> dict[str, Any]:
-        """Return the arguments that would make the schedule anew."""
+        """Return the arguments that create the schedule again."""
         raise NotImplementedError(
             f"Learning rate schedule '{type(self).__name__}' must override `get_config()` in order "
             "to be serializable."

@@ -69,7 +69,7 @@ class Optimizer(_overrides.Subclassable):
         global_clipnorm: The largest L2 norm of all gradients together; None: any.
         use_ema: Whether to keep a moving average of each weight, which it has at the end of `fit`.
         ema_momentum: The part of the average that a step leaves in it, in [0, 1].
-        ema_overwrite_frequency: After so many steps the weights become their averages; None: never.
+        ema_overwrite_frequency: Steps after which the weights become their averages; None: never.
         loss_scale_factor: What `scale_loss` multiplies losses by, and `apply_gradients` divides
             gradients by; None: nothing. `fit` does both.
         gradient_accumulation_steps: Only each so-manieth step changes the variables, with the mean
@@ -208,7 +208,7 @@ class Optimizer(_overrides.Subclassable):
     def slot_start(self, name: str, shape: Shape) -> tuple[Shape, float | None]:
         """Return the shape of a slot and the number that it is full of before the first step.
 
-        None in the place of the number: it begins as the variable itself.
+        None instead of the number: it starts as the variable itself.
 
         Args:
             name: One of the names of what is kept for the variable.

@@ -37,7 +37,7 @@ class ExponentialDecay(_Schedule):
 
     Args:
         initial_learning_rate: The rate of the first step.
-        decay_steps: After so many steps the rate is `decay_rate` times what it was; above 0.
+        decay_steps: Steps after which the rate is `decay_rate` times the old rate; above 0.
         decay_rate: What the rate is multiplied by.
         staircase: Whether the rate changes only then, and not in each step.
         name: What messages call it.
@@ -59,7 +59,7 @@ class ExponentialDecay(_Schedule):
     name: str = "ExponentialDecay"
 
     def __call__(self, step: TensorLike) -> Tensor:
-        """Return the rate after so many steps."""
+        """Return the rate after a number of steps."""
         parts = _parts(step, self.decay_steps, self.staircase)
         return _number(self.initial_learning_rate) * ops.pow(_number(self.decay_rate), parts)
 
@@ -93,7 +93,7 @@ class InverseTimeDecay(_Schedule):
     name: str = "InverseTimeDecay"
 
     def __call__(self, step: TensorLike) -> Tensor:
-        """Return the rate after so many steps."""
+        """Return the rate after a number of steps."""
         parts = _parts(step, self.decay_steps, self.staircase)
         rate: Tensor = _number(self.initial_learning_rate) / (1.0 + parts * self.decay_rate)
         return rate
@@ -108,7 +108,7 @@ class PolynomialDecay(_Schedule):
 
     Args:
         initial_learning_rate: The rate of the first step.
-        decay_steps: After so many steps the rate is `end_learning_rate`; above 0.
+        decay_steps: Steps after which the rate is `end_learning_rate`; above 0.
         end_learning_rate: The least rate.
         power: 1 for a straight line.
         cycle: Whether the rate rises again beyond `decay_steps`: p is then the step's part of the
@@ -133,7 +133,7 @@ class PolynomialDecay(_Schedule):
     name: str = "PolynomialDecay"
 
     def __call__(self, step: TensorLike) -> Tensor:
-        """Return the rate after so many steps."""
+        """Return the rate after a number of steps."""
         steps, of = _number(step), _number(self.decay_steps)
         if self.cycle:
             of = of * ops.maximum(ops.ceil(steps / of), 1.0)
@@ -177,7 +177,7 @@ class PiecewiseConstantDecay(_Schedule):
             )
 
     def __call__(self, step: TensorLike) -> Tensor:
-        """Return the rate after so many steps."""
+        """Return the rate after a number of steps."""
         steps = ops.convert_to_tensor(step)
         rate = _number(self.values[0])
         for boundary, value in zip(self.boundaries, self.values[1:], strict=True):
@@ -221,7 +221,7 @@ class CosineDecay(_Schedule):
     warmup_steps: TensorLike = 0
 
     def __call__(self, step: TensorLike) -> Tensor:
-        """Return the rate after so many steps."""
+        """Return the rate after a number of steps."""
         start, of = _number(self.initial_learning_rate), _number(self.decay_steps)
         if self.warmup_target is None:
             return self._wave(ops.minimum(_number(step), of) / of, start)
@@ -273,7 +273,7 @@ class CosineDecayRestarts(_Schedule):
     _above_zero: ClassVar[str] = "first_decay_steps"
 
     def __call__(self, step: TensorLike) -> Tensor:
-        """Return the rate after so many steps."""
+        """Return the rate after a number of steps."""
         done = _number(step) / self.first_decay_steps
         if float(self.t_mul) == 1.0:
             waves = ops.floor(done)

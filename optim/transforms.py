@@ -162,7 +162,7 @@ class MovingAverage:
 
     Attributes:
         momentum: The part of the average that a step leaves in it.
-        overwrite_frequency: After so many steps the weights become their averages; None: never.
+        overwrite_frequency: Steps after which the weights become their averages; None: never.
     """
 
     momentum: float

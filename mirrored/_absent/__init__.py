@@ -357,7 +357,7 @@ class MembersOfClass(type):
 
 def _absent(tensorflow: str, value: Any, name: str) -> AttributeError:
     """Return the error of an attribute that a value has not."""
-    # A class that is made anew has no name in TensorFlow until it is decorated.
+    # A new class has no name in TensorFlow until it is decorated.
     text = _refusal(tensorflow, name) if tensorflow else None
     if text is not None:
         # Without an object Python does not add "Did you mean", which would name another one.

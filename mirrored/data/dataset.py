@@ -861,7 +861,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
         return Dataset(row_transforms.Shuffled(self._transform, size, Rng(seed), reshuffles))
 
     def repeat(self, count: int | None = None, name: str | None = None) -> "Dataset[ElementT]":
-        """Return the elements so many times over; a shuffled dataset is in another order each time.
+        """Return the elements `count` times; a shuffled dataset has another order each time.
 
         Args:
             count: How many times; None and -1: without end.
@@ -907,7 +907,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> "Dataset[ElementT]":
-        """Return elements joined, so many at a time, along a new first axis.
+        """Return batches of elements, joined along a new first axis.
 
         Args:
             batch_size: How many; with a strategy, over all replicas together.
@@ -937,7 +937,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> "Dataset[ElementT]":
-        """Return elements of several shapes joined, so many at a time; smaller ones are padded.
+        """Return batches of elements of several shapes; smaller elements are padded.
 
         Args:
             batch_size: How many; with a strategy, over all replicas together.
@@ -1069,7 +1069,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
     ) -> "Dataset[Any]":
         """Return windows: datasets of some elements in a row.
 
-        Of a tuple or dict each part has a dataset of its own. `flat_map` makes elements of them.
+        Each part of a tuple or dict becomes a dataset. `flat_map` turns them into elements.
 
         Args:
             size: How many elements a window has; at the end there may be fewer.

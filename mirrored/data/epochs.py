@@ -22,8 +22,8 @@ _SECONDS_AHEAD = 1e-3
 class Epochs:
     """The batches of one epoch after another.
 
-    Data that can be iterated over again begin anew with each epoch without `steps`, and wherever
-    they ended: the epoch in which that happens is a shorter one.
+    Data that can be iterated over again start again with each epoch without `steps`, and where they
+    ended: that epoch is shorter.
 
     Args:
         passes: The batches.

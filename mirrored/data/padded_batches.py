@@ -62,7 +62,7 @@ class _Padding(NamedTuple):
 
 
 class PaddedBatched(Following):
-    """Elements joined, so many at a time, where those that are smaller are padded.
+    """Batches of elements, of which smaller ones are padded.
 
     Args:
         source: What gives the elements.

@@ -116,7 +116,7 @@ class TFRecordOptions:
 
 @explained
 class TFRecordWriter:
-    """Writes records to a TFRecord file, which it makes anew.
+    """Writes records to a new TFRecord file.
 
     Args:
         path: The file.

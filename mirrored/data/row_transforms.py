@@ -39,7 +39,7 @@ _OVER = object()
 class Shuffled(Derived):
     """Elements in random order, each picked from a buffer of those that come next.
 
-    With `anew` each iterator, and each pass of `repeat`, has an order of its own.
+    With `anew` each iterator, and each pass of `repeat`, has another order.
     """
 
     rng: Rng

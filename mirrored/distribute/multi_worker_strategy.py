@@ -230,7 +230,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], Any], options: Any = None
     ) -> DistributedDataset:
-        """Return a dataset of which each replica gets a batch of its own in every step.
+        """Return a dataset from which each replica gets a separate batch in every step.
 
         The function is called on each worker, and told which one it is. Where a worker's dataset
         ends before the others', its replicas get empty batches.

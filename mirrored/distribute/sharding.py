@@ -196,7 +196,7 @@ def _rows_of(leaf: NDArray[Any], numbers: Sequence[NDArray[np.int64]]) -> list[H
 
 
 def give_out(batches: Iterator[Any], sharing: Sharing, join: Join) -> Any:
-    """Return a batch of its own for each replica; empty ones where the dataset has ended.
+    """Return a separate batch per replica; empty batches after the end of the dataset.
 
     Args:
         batches: Batches for one replica.

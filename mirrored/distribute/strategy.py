@@ -170,8 +170,8 @@ class Strategy(StrategyBase, _overrides.Subclassable):
     def close(self) -> None:
         """End the threads that recorded steps were run by, and disconnect GPUs from each other.
 
-        What is used again starts them, and connects the devices, anew. The threads also end when
-        the strategy is collected, and both do when the interpreter exits.
+        The next use of the strategy starts the threads and connects the devices again. The threads
+        also end when the strategy is collected, and both end when the interpreter exits.
 
         Example:
             >>> import mirrored as mr
@@ -182,7 +182,7 @@ class Strategy(StrategyBase, _overrides.Subclassable):
 
     @property
     def extended(self) -> "StrategyExtended":
-        """Further methods, for training loops and optimizers of one's own."""
+        """Further methods, for custom training loops and optimizers."""
         from mirrored.distribute.extended import StrategyExtended  # Few programs need it.
 
         return StrategyExtended(self)
@@ -348,7 +348,7 @@ class Strategy(StrategyBase, _overrides.Subclassable):
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], Any], options: Any = None
     ) -> DistributedDataset:
-        """Return a dataset of which each replica gets a batch of its own in every step.
+        """Return a dataset from which each replica gets a separate batch in every step.
 
         Where the dataset ends in the middle of a step, the replicas left get empty batches.
 

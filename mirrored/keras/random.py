@@ -1,6 +1,6 @@
 """Keras' random numbers by seeds of their own, as ``mr.keras.random``.
 
-An alias module without logic of its own.
+Its names are defined in other modules.
 """
 
 from mirrored._absent import public_module as _public_module

@@ -1,6 +1,6 @@
 """The helpers that Keras keeps in its utilities, as ``mr.keras.utils``.
 
-An alias module without logic of its own.
+Its names are defined in other modules.
 """
 
 from mirrored._absent import public_module as _public_module

@@ -1,6 +1,6 @@
 """Keras' names of models as scikit-learn's estimators, as ``mr.keras.wrappers``.
 
-An alias module without logic of its own. Whoever asks for a name needs scikit-learn.
+Its names are defined in other modules. Whoever asks for a name needs scikit-learn.
 """
 
 from mirrored._absent import public_module as _public_module

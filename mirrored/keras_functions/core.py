@@ -280,7 +280,7 @@ def associative_scan(
 
 
 def custom_gradient(f: Callable[..., Any]) -> Any:
-    """Return a function with a gradient of its own.
+    """Return a function with a custom gradient.
 
     Args:
         f: A function that returns its result, and a function from the gradient by that to the

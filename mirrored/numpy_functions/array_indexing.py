@@ -170,7 +170,7 @@ def take_along_axis(arr: TensorLike, indices: TensorLike, axis: int | None) -> T
 
 
 def ix_(*args: Any) -> list[Tensor]:
-    """Return vectors of indices, each along an axis of its own.
+    """Return vectors of indices, each along a separate axis.
 
     Args:
         *args: Vectors of integers, or of booleans, of which it takes the places of those that are

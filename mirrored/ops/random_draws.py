@@ -46,7 +46,7 @@ def random_truncated_normal(
     Args:
         shape: The shape.
         mean: The mean.
-        stddev: The standard deviation, before what is further away is drawn anew.
+        stddev: The standard deviation, before values further away are drawn again.
         dtype: A float.
         seed: An integer gives a stream of its own, beside the global seed.
         name: Accepted for compatibility; eager ops have no name.

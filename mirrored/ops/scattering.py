@@ -284,7 +284,7 @@ def _rows_op(
     )
 
 
-# Each takes a matrix, places of rows, and as many rows. Extremes may start anew, and so need the
+# Each takes a matrix, places of rows, and as many rows. Extremes may start again, and so need the
 # matrix as it was.
 TENSOR_SCATTER_UPDATE = _rows_op("TensorScatterUpdate", "update", _grad_update, ALL_DTYPES, (0,))
 TENSOR_SCATTER_ADD = _rows_op("TensorScatterAdd", "sum", _grad_add, NUMBERS, (0,))
@@ -382,7 +382,7 @@ def _scattered(
 def tensor_scatter_nd_update(
     tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None
 ) -> Tensor:
-    """Return a tensor with updates in the place of the elements that their indices name.
+    """Return a tensor in which updates replace the elements at their indices.
 
     Args:
         tensor: The tensor.

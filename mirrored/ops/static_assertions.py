@@ -41,7 +41,7 @@ def _check_rank(x: Any, is_right: bool, wanted: str, message: Any) -> None:
 def assert_rank(
     x: TensorLike, rank: SupportsIndex, message: str | None = None, name: str | None = None
 ) -> None:
-    """Raise unless a tensor has so many axes.
+    """Raise an error unless a tensor has a number of axes.
 
     Args:
         x: A tensor, an array, a number or nested lists of numbers.
@@ -66,7 +66,7 @@ def assert_rank(
 def assert_rank_at_least(
     x: TensorLike, rank: SupportsIndex, message: str | None = None, name: str | None = None
 ) -> None:
-    """Raise unless a tensor has so many axes or more; otherwise as `assert_rank`.
+    """Raise an error unless a tensor has at least a number of axes; else as `assert_rank`.
 
     Args:
         x: A tensor, an array, a number or nested lists of numbers.

@@ -199,7 +199,7 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
         return self.merge_with([None] * rank)
 
     def with_rank_at_least(self, rank: int) -> "TensorShape":
-        """Return the shape where it has so many axes or more.
+        """Return the shape if it has at least a number of axes.
 
         Args:
             rank: How many.
@@ -212,7 +212,7 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
         return self
 
     def with_rank_at_most(self, rank: int) -> "TensorShape":
-        """Return the shape where it has so many axes or fewer.
+        """Return the shape if it has at most a number of axes.
 
         Args:
             rank: How many.
@@ -225,7 +225,7 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
         return self
 
     def assert_has_rank(self, rank: int) -> None:
-        """Raise unless there are so many axes.
+        """Raise an error unless the shape has a number of axes.
 
         Args:
             rank: How many.

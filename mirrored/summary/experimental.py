@@ -1,6 +1,6 @@
 """The public names of the steps of summaries, as ``mr.summary.experimental``.
 
-An alias module without logic of its own.
+Its names are defined in other modules.
 """
 
 from mirrored._absent import public_module as _public_module

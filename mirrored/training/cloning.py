@@ -1,7 +1,7 @@
 """Copies of models with layers and weights of their own, drawn as the models were.
 
-A layer is made again with what it was made with, or as a function of the user's makes it. A model
-is compiled as the one that it was made of, with an optimizer that starts anew.
+A layer is created again from its configuration, or by a function of the user. A model is compiled
+like its original, with an optimizer in its initial state.
 """
 
 from collections.abc import Callable
@@ -26,10 +26,10 @@ def clone_model(
     recursive: bool = False,
     **kwargs: Any,
 ) -> Model:
-    """Return a model of the same layers, made anew, with weights that are drawn again.
+    """Return a model of new layers with the same configuration, whose weights are drawn again.
 
     Where the model is compiled, so is the other one, alike, but for an optimizer, losses and
-    metrics of its own that start anew. In a strategy's scope its weights are mirrored there.
+    new metrics in their initial state. In a strategy's scope its weights are mirrored there.
 
     Args:
         model: A model: functional, `Sequential`, or of a subclass, which is made with the same

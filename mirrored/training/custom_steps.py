@@ -32,7 +32,7 @@ def means_of(plan: RunPlan, kind: str, *, goes_on: bool = False) -> EpochLogs:
     Args:
         plan: The plan of the run.
         kind: "train" or "test".
-        goes_on: Whether metrics go on from what they have counted, or begin anew.
+        goes_on: Whether metrics keep their values, or are reset.
     """
     return (LatestLogs if plan.is_custom(kind) else RunningMeans)(plan.model, goes_on=goes_on)
 

@@ -173,7 +173,7 @@ def on_batch(
 ) -> dict[str, float]:
     """Return the logs of one step; `Model.train_on_batch` and `test_on_batch` say the rest.
 
-    Metrics begin anew, unless they are to go on.
+    Metrics are reset, unless they are to keep their values.
     """
     with ExitStack() as stack:
         epochs = epochs_of(plan, data, stack)

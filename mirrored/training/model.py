@@ -610,7 +610,7 @@ class Model(Layer):
 
     @property
     def run_eagerly(self) -> bool:
-        """Whether Python runs for every op of every step. It may be set; `compile` sets it anew."""
+        """Whether Python runs for every op of every step. It may be set; `compile` resets it."""
         own, compilation = self.__state__.uncompiled_eagerly, self.__state__.compilation
         return own if compilation is None else compilation.run_eagerly
 
@@ -794,7 +794,7 @@ class Model(Layer):
         return dict(sorted(results.items()))
 
     def reset_metrics(self) -> None:
-        """Let all metrics begin anew, as at the beginning of an epoch."""
+        """Reset all metrics, as at the beginning of an epoch."""
         for metric in self.metrics:
             metric.reset_state()
 
@@ -1091,7 +1091,7 @@ class Model(Layer):
         show; metrics go on until `reset_metrics`.
 
         Args:
-            force: Whether steps are recorded anew, so that they see attributes as they are now.
+            force: Whether steps are recorded again, so that they see the current attributes.
 
         Example:
             >>> import mirrored as mr

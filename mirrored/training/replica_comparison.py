@@ -351,7 +351,7 @@ def _variables(copy: ReplicaCopy) -> dict[Event, Value]:
         seen.add(id(variable))
         name = plain_name(variable)
         before = copy.known.get(id(variable))
-        # A step begins with metrics that begin anew.
+        # A step starts with metrics in their initial state.
         known = None if before is None or kind == "metric" else before[1]
         by = None if trained is None else plain_name(trained)
         event = Event(kind, name, counts[kind, name])

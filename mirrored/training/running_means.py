@@ -50,7 +50,7 @@ class RunningMeans(EpochLogs):
 
     Args:
         model: A model that is compiled, and knows its outputs.
-        goes_on: Whether the metrics go on from what they have counted, or begin anew.
+        goes_on: Whether the metrics keep their values, or are reset.
     """
 
     def __init__(self, model: "Model", *, goes_on: bool = False) -> None:
@@ -104,7 +104,7 @@ class LatestLogs(EpochLogs):
 
     Args:
         model: The model.
-        goes_on: Whether its metrics go on from what they have counted, or begin anew.
+        goes_on: Whether its metrics keep their values, or are reset.
     """
 
     def __init__(self, model: Any, *, goes_on: bool = False) -> None:

@@ -52,7 +52,7 @@ def set_random_seed(seed: int) -> None:
 
 @explained
 def to_categorical(x: TensorLike, num_classes: int | None = None) -> NDArray[np.float64]:
-    """Return labels as rows with a 1 in the place of the label, for `categorical_crossentropy`.
+    """Return labels as rows with a 1 at the index of the label, for `categorical_crossentropy`.
 
     Args:
         x: Labels from 0 to `num_classes` - 1, of shape (...) or (..., 1).

@@ -306,7 +306,7 @@ class Variable(Scatters, metaclass=_VariableType):
 
     Raises:
         ValueError: No initial value, an unknown synchronization or aggregation, or a constraint
-            that cannot be called; or a recorded function makes it anew in every call.
+            that cannot be called; or a recorded function creates it in every call.
 
     Example:
         >>> import mirrored as mr

@@ -43,7 +43,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture
 def simulated_gpus() -> Iterator[Callable[..., list[LogicalDevice]]]:
-    """Return ``simulated_gpus(count, memory_limit=None)``, which sets devices up anew.
+    """Return ``simulated_gpus(count, memory_limit=None)``, which sets up the devices again.
 
     It returns the GPUs, which it initialises. Every call ends the devices before it, and the test's
     end those of the last one: see ``mr.config.experimental.reset_devices``.

@@ -34,7 +34,7 @@ def exponential_decay(
     staircase: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Return a rate that is multiplied by a number every so many steps.
+    """Return a rate that is multiplied by a number every `decay_steps` steps.
 
     Args:
         learning_rate: The rate at first.
@@ -98,7 +98,7 @@ def polynomial_decay(
     cycle: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Return a rate that goes to another one within so many steps, by a power of what is left.
+    """Return a rate that falls to another rate in `decay_steps` steps, by a polynomial.
 
     Args:
         learning_rate: The rate at first.

@@ -1,4 +1,4 @@
-"""TensorFlow 1's `tf.app.flags`: what a program is told on its command line."""
+"""TensorFlow 1's `tf.app.flags`: the arguments of a program's command line."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ class Error(Exception):
 
 
 class FlagValues:
-    """The flags by their names; they are read from the command line when one is first asked for.
+    """The flags by their names, read from the command line when a flag is first used.
 
     Example:
         >>> import mirrored.compat.v1 as tf

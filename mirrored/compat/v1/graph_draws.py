@@ -104,7 +104,7 @@ def truncated_normal(
     Args:
         shape: The shape.
         mean: The mean.
-        stddev: The standard deviation, before what is further away is drawn anew.
+        stddev: The standard deviation, before values further away are drawn again.
         dtype: A float.
         seed: A seed of the operation's own, beside the graph's.
         name: Its name.

@@ -276,7 +276,7 @@ class TensorShape:
         return TensorShape(None if self.sizes is None or its is None else (*self.sizes, *its))
 
     def with_rank(self, rank: int) -> "TensorShape":
-        """Return the shape with so many axes.
+        """Return the shape with a number of axes.
 
         Raises:
             ValueError: It has others.
@@ -287,12 +287,12 @@ class TensorShape:
             raise ValueError(f"Shape {self} must have rank {rank}") from None
 
     def assert_has_rank(self, rank: int) -> None:
-        """Raise ValueError unless there may be so many axes."""
+        """Raise ValueError if the shape cannot have a number of axes."""
         if self.ndims not in (None, rank):
             raise ValueError(f"Shape {self} must have rank {rank}")
 
     def with_rank_at_least(self, rank: int) -> "TensorShape":
-        """Return the shape where it may have so many axes or more.
+        """Return the shape if it can have at least a number of axes.
 
         Raises:
             ValueError: It has fewer.
@@ -302,7 +302,7 @@ class TensorShape:
         return self
 
     def with_rank_at_most(self, rank: int) -> "TensorShape":
-        """Return the shape where it may have so many axes or fewer.
+        """Return the shape if it can have at most a number of axes.
 
         Raises:
             ValueError: It has more.

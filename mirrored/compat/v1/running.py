@@ -14,7 +14,7 @@ _DEFAULT_SEED = 87654321
 
 
 class OpStream(RngState):
-    """What one operation draws random numbers from in one session, which begins anew in each.
+    """The random stream of one operation in one session; each session starts it again.
 
     Draws follow from the seed that the graph had when the operation was drawn, and from that of the
     operation or its number; without either seed they are others in each session.

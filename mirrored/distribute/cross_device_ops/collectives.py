@@ -127,7 +127,7 @@ class CrossDeviceOps(_overrides.Subclassable):
         value_destination_pairs: Sequence[tuple[Sequence[Tensor], Device | str]],
         options: CommunicationOptions | None = None,
     ) -> list[Tensor]:
-        """Return the reductions of several values, each on a device of its own.
+        """Return the reductions of several values, each on a separate device.
 
         Args:
             reduce_op: Sum or mean.

@@ -47,7 +47,7 @@ class WorkerTimes:
         self._began = perf_counter()
 
     def take(self) -> list[float]:
-        """Return the seconds that each worker took since the last time, and begin anew."""
+        """Return the seconds that each worker took since the last call, and reset them."""
         seconds, self._total = self._total, 0.0
         return self._workers.gather(seconds, "how long workers took")
 

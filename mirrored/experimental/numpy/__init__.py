@@ -1,6 +1,6 @@
 """NumPy's functions of tensors, under TensorFlow's rules, as ``mr.experimental.numpy``.
 
-An alias module without logic of its own.
+Its names are defined in other modules.
 """
 
 from mirrored._absent import public_module as _public_module

@@ -1,6 +1,6 @@
 """NumPy's older functions of random numbers, as ``mr.experimental.numpy.random``.
 
-An alias module without logic of its own.
+Its names are defined in other modules.
 """
 
 from mirrored._absent import public_module as _public_module

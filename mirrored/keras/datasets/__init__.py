@@ -1,6 +1,6 @@
 """Data sets that Keras has files of, as ``mr.keras.datasets``; nothing is downloaded.
 
-An alias module without logic of its own.
+Its names are defined in other modules.
 """
 
 from mirrored._absent import public_module as _public_module

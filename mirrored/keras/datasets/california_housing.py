@@ -1,6 +1,6 @@
 """A data set of Keras' from its files, as ``mr.keras.datasets.california_housing``.
 
-An alias module without logic of its own.
+Its names are defined in other modules.
 """
 
 from mirrored._absent import public_module as _public_module

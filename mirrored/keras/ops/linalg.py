@@ -1,6 +1,6 @@
 """Keras' operations of linear algebra, as ``mr.keras.ops.linalg``.
 
-An alias module without logic of its own.
+Its names are defined in other modules.
 """
 
 from mirrored._absent import part_of as _part_of

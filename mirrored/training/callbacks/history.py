@@ -41,7 +41,7 @@ class History(Callback):
         self._last = 0
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
-        """Count the epochs anew; the values go on behind those that are there."""
+        """Count the epochs from 0 again; new values are appended."""
         self.epoch = []
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:

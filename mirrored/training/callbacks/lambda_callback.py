@@ -9,7 +9,7 @@ _HOOKS = tuple(name for name in vars(Callback) if name.startswith("on_"))
 
 
 class LambdaCallback(Callback):
-    """Calls functions in the place of a callback's hooks, with the hooks' arguments.
+    """Calls functions instead of a callback's hooks, with the hooks' arguments.
 
     Args:
         on_epoch_begin: A function of the epoch and the logs.

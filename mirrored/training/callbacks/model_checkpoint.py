@@ -20,7 +20,7 @@ _NAMES = " or ".join(f"`{ending}`" for ending in _ENDINGS)
 
 
 class ModelCheckpoint(MonitorCallback):
-    """Saves the model after each epoch, or after so many batches, or the best one alone.
+    """Saves the model after each epoch, every N batches, or only the best one.
 
     `keras.models.load_model` reads whole models, `Model.load_weights` weights. Each file is there
     wholly or not at all: where one cannot be written, as on a full disk, `fit` ends with the error,

@@ -179,7 +179,7 @@ class EarlyStopping(MonitorCallback):
         self.start_from_epoch = start_from_epoch
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
-        """Begin anew."""
+        """Reset the state."""
         super().on_train_begin(logs)
         self.wait = self.stopped_epoch = self.best_epoch = 0
         self.best = self.best_weights = None
@@ -278,7 +278,7 @@ class ReduceLROnPlateau(MonitorCallback):
         self.wait = 0
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
-        """Begin anew."""
+        """Reset the state."""
         super().on_train_begin(logs)
         self.best = None
         self.cooldown_counter = self.wait = 0

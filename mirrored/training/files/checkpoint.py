@@ -129,10 +129,10 @@ class Checkpoint(AutoTrackable):
     restored as by `assign`. What has two names is saved once and restored by either. While a file
     is written, assignments of other threads wait.
 
-    Saved between two calls of `fit`, or two steps of a loop of one's own, a run goes on from there
-    with the same bits on the same number of replicas. `fit` draws the order of the examples anew in
-    each call, so one that is cut into two calls is another run than one call. A dataset that is
-    kept over a restore goes on with its own orders and random numbers; datasets that are made anew
+    After a checkpoint between two calls of `fit`, or between two steps of a custom loop, a run
+    continues with the same bits on the same number of replicas. `fit` draws a new order of the
+    examples in each call, so two calls are not the same run as one call. A dataset that is
+    kept over a restore goes on with its own orders and random numbers; datasets that are created
     for each epoch have those that they would have had.
 
     An iterator over a dataset is saved as its position, and goes on from there also in another

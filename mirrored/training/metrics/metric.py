@@ -39,7 +39,7 @@ class Metric(Part, _overrides.Subclassable, Configured):
     given is updated once per global batch: the replicas' targets, predictions and weights are
     gathered on the host, so that it gives what one device gives.
 
-    In loops of one's own each replica updates it with its part of the batch, without waiting for
+    In custom loops each replica updates it with its part of the batch, without waiting for
     the others; the result is that of all together, in replicas too, where these meet for it. There
     `update_state` should add sums over examples to the variables: then any number of replicas gives
     what one gives.
