@@ -22,5 +22,9 @@ _public_module(
             image_gradients pad_to_bounding_box resize resize_with_crop_or_pad
             resize_with_pad rot90 total_variation transpose=transposed
         """,
+        "mirrored.ops.image_hues": """
+            adjust_hue adjust_saturation hsv_to_rgb random_hue random_saturation
+            rgb_to_hsv stateless_random_hue stateless_random_saturation
+        """,
     },
 )

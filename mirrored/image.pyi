@@ -4,12 +4,15 @@ from mirrored.ops.image_geometry import ResizeMethod as ResizeMethod
 from mirrored.ops.image_colors import adjust_brightness as adjust_brightness
 from mirrored.ops.image_colors import adjust_contrast as adjust_contrast
 from mirrored.ops.image_colors import adjust_gamma as adjust_gamma
+from mirrored.ops.image_hues import adjust_hue as adjust_hue
+from mirrored.ops.image_hues import adjust_saturation as adjust_saturation
 from mirrored.ops.image_geometry import central_crop as central_crop
 from mirrored.ops.image_colors import convert_image_dtype as convert_image_dtype
 from mirrored.ops.image_geometry import crop_to_bounding_box as crop_to_bounding_box
 from mirrored.ops.image_geometry import flip_left_right as flip_left_right
 from mirrored.ops.image_geometry import flip_up_down as flip_up_down
 from mirrored.ops.image_colors import grayscale_to_rgb as grayscale_to_rgb
+from mirrored.ops.image_hues import hsv_to_rgb as hsv_to_rgb
 from mirrored.ops.image_geometry import image_gradients as image_gradients
 from mirrored.ops.image_geometry import pad_to_bounding_box as pad_to_bounding_box
 from mirrored.ops.image_colors import per_image_standardization as per_image_standardization
@@ -18,10 +21,13 @@ from mirrored.ops.image_colors import random_contrast as random_contrast
 from mirrored.ops.image_colors import random_crop as random_crop
 from mirrored.ops.image_colors import random_flip_left_right as random_flip_left_right
 from mirrored.ops.image_colors import random_flip_up_down as random_flip_up_down
+from mirrored.ops.image_hues import random_hue as random_hue
+from mirrored.ops.image_hues import random_saturation as random_saturation
 from mirrored.ops.image_geometry import resize as resize
 from mirrored.ops.image_geometry import resize_with_crop_or_pad as resize_with_crop_or_pad
 from mirrored.ops.image_geometry import resize_with_pad as resize_with_pad
 from mirrored.ops.image_colors import rgb_to_grayscale as rgb_to_grayscale
+from mirrored.ops.image_hues import rgb_to_hsv as rgb_to_hsv
 from mirrored.ops.image_colors import rgb_to_yiq as rgb_to_yiq
 from mirrored.ops.image_colors import rgb_to_yuv as rgb_to_yuv
 from mirrored.ops.image_geometry import rot90 as rot90
@@ -30,6 +36,8 @@ from mirrored.ops.image_colors import stateless_random_contrast as stateless_ran
 from mirrored.ops.image_colors import stateless_random_crop as stateless_random_crop
 from mirrored.ops.image_colors import stateless_random_flip_left_right as stateless_random_flip_left_right
 from mirrored.ops.image_colors import stateless_random_flip_up_down as stateless_random_flip_up_down
+from mirrored.ops.image_hues import stateless_random_hue as stateless_random_hue
+from mirrored.ops.image_hues import stateless_random_saturation as stateless_random_saturation
 from mirrored.ops.image_geometry import total_variation as total_variation
 from mirrored.ops.image_geometry import transposed as _transposed
 transpose = _transposed

@@ -1,12 +1,13 @@
 """`keras.ops` of images."""
 
+from collections.abc import Callable
 from typing import Any
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
 from mirrored._types import ShapeLike, TensorLike
 from mirrored.layers.shapes import as_data_format
-from mirrored.ops import Tensor
+from mirrored.ops import Tensor, image_hues
 from mirrored.ops.image_transforms import check_rank, fitted, transformed, with_last_channels
 from mirrored.ops.manipulation import pad
 from mirrored.ops.spec import FLOATS, float32
@@ -131,6 +132,54 @@ def rgb_to_grayscale(images: TensorLike, data_format: str | None = None) -> Tens
         return ops.cast(ops.tensordot(ops.cast(x, kind), weights, 1), x.dtype)
 
     return with_last_channels(x, form, change)
+
+
+def _of_colours(images: TensorLike, data_format: Any, change: Callable[[Any], Tensor]) -> Tensor:
+    form, x = as_data_format(data_format), ops.convert_to_tensor(images)
+    check_rank(x)
+    if x.dtype not in FLOATS:
+        raise ValueError(
+            f"Invalid images dtype: expected float dtype. Received: images.dtype={x.dtype.name}"
+        )
+    return with_last_channels(x, form, change)
+
+
+def rgb_to_hsv(images: TensorLike, data_format: str | None = None) -> Tensor:
+    """Return red, green and blue as hue, saturation and brightness, from 0 to 1.
+
+    Args:
+        images: Floats, shape (height, width, 3) or (batch, height, width, 3).
+        data_format: "channels_first" where the channels come before the height.
+
+    Raises:
+        ValueError: They are no floats, or have another number of axes.
+        FailedPreconditionError: There are not three channels.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.image.rgb_to_hsv([[[0.0, 1.0, 0.0]]]).numpy().round(2)[0, 0]
+        array([0.33, 1.  , 1.  ], dtype=float32)
+    """
+    return _of_colours(images, data_format, image_hues.rgb_to_hsv)
+
+
+def hsv_to_rgb(images: TensorLike, data_format: str | None = None) -> Tensor:
+    """Return hue, saturation and brightness, from 0 to 1, as red, green and blue.
+
+    Args:
+        images: Floats, shape (height, width, 3) or (batch, height, width, 3).
+        data_format: "channels_first" where the channels come before the height.
+
+    Raises:
+        ValueError: They are no floats, or have another number of axes.
+        FailedPreconditionError: There are not three channels.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.image.hsv_to_rgb([[[0.5, 1.0, 1.0]]]).numpy()[0, 0]
+        array([0., 1., 1.], dtype=float32)
+    """
+    return _of_colours(images, data_format, image_hues.hsv_to_rgb)
 
 
 def pad_images(

@@ -74,11 +74,17 @@ def convert_image_dtype(
     return convert(x, kind) * ((most + 1) // (own + 1))
 
 
-def _changed(image: Any, change: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return images that a function of floats changes, in the dtype that they had."""
+def changed(image: Any, change: Callable[[Tensor], Tensor], *, saturate: bool = True) -> Tensor:
+    """Return images that a function of floats changes, in the dtype that they had.
+
+    Args:
+        image: The images.
+        change: The function.
+        saturate: Whether integers are brought to the limits of their dtype.
+    """
     x = adopt(image, None)
     floats = x if x.dtype in (float16, float32) else convert_image_dtype(x, float32)
-    return convert_image_dtype(change(floats), x.dtype, saturate=True)
+    return convert_image_dtype(change(floats), x.dtype, saturate=saturate)
 
 
 def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
@@ -93,7 +99,7 @@ def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
         >>> mr.image.adjust_brightness(mr.constant([10, 250], "uint8"), 0.1).numpy()
         array([ 35, 255], dtype=uint8)
     """
-    return _changed(image, lambda x: x + cast(delta, x.dtype))
+    return changed(image, lambda x: x + cast(delta, x.dtype))
 
 
 def adjust_contrast(images: TensorLike, contrast_factor: TensorLike) -> Tensor:
@@ -126,7 +132,7 @@ def adjust_contrast(images: TensorLike, contrast_factor: TensorLike) -> Tensor:
         mean = reduce_mean(wide, [-3, -2], keepdims=True)
         return cast((wide - mean) * factor + mean, x.dtype)
 
-    return _changed(x, change)
+    return changed(x, change)
 
 
 def adjust_gamma(image: TensorLike, gamma: TensorLike = 1, gain: TensorLike = 1) -> Tensor:
@@ -148,7 +154,7 @@ def adjust_gamma(image: TensorLike, gamma: TensorLike = 1, gain: TensorLike = 1)
     number = None if is_tensor(gamma) else as_real(gamma)
     if number is not None and number < 0:
         raise ValueError("Gamma should be a non-negative real number.")
-    return _changed(image, lambda x: gain * pow(x, gamma))
+    return changed(image, lambda x: gain * pow(x, gamma))
 
 
 def per_image_standardization(image: TensorLike) -> Tensor:
@@ -307,14 +313,17 @@ def yuv_to_rgb(images: TensorLike) -> Tensor:
 
 
 # Draws, from 0 to 1, of a shape, whose first axis may be the batch.
-_Source = Callable[[Shape], Tensor]
+Source = Callable[[Shape], Tensor]
 
 
-def _stream(seed: Any) -> _Source:
+def stream(seed: Any) -> Source:
+    """Return what draws from a global stream, or from that of a seed."""
     return lambda shape: uniform_by_example(shape, float32, seed, bool(shape))
 
 
-def _of_seed(seed: Any) -> _Source:
+def of_seed(seed: Any) -> Source:
+    """Return what draws TensorFlow's numbers for a seed."""
+
     def draw(shape: Shape) -> Tensor:
         at = current_position() if shape else WHOLE
         return Draw.of_seed(seed, None, at).uniform(shape, 0, 1, float32)
@@ -322,11 +331,12 @@ def _of_seed(seed: Any) -> _Source:
     return draw
 
 
-def _between(drawn: Tensor, low: float, high: float) -> Tensor:
+def between(drawn: Tensor, low: float, high: float) -> Tensor:
+    """Return numbers from 0 to 1 as such between two others."""
     return drawn * (high - low) + low
 
 
-def _flipped(image: Any, flip: Callable[[Any], Tensor], draw: _Source) -> Tensor:
+def _flipped(image: Any, flip: Callable[[Any], Tensor], draw: Source) -> Tensor:
     x = as_images(as_image(image))
     if x.ndim == 3:
         chosen = LESS(draw(()), 0.5)
@@ -350,7 +360,7 @@ def random_flip_left_right(image: TensorLike, seed: int | None = None) -> Tensor
         >>> mr.image.random_flip_left_right(mr.ones((2, 3, 1))).shape
         (2, 3, 1)
     """
-    return _flipped(image, flip_left_right, _stream(seed))
+    return _flipped(image, flip_left_right, stream(seed))
 
 
 def random_flip_up_down(image: TensorLike, seed: int | None = None) -> Tensor:
@@ -368,7 +378,7 @@ def random_flip_up_down(image: TensorLike, seed: int | None = None) -> Tensor:
         >>> mr.image.random_flip_up_down(mr.ones((2, 3, 1))).shape
         (2, 3, 1)
     """
-    return _flipped(image, flip_up_down, _stream(seed))
+    return _flipped(image, flip_up_down, stream(seed))
 
 
 def stateless_random_flip_left_right(image: TensorLike, seed: TensorLike) -> Tensor:
@@ -387,7 +397,7 @@ def stateless_random_flip_left_right(image: TensorLike, seed: TensorLike) -> Ten
         >>> mr.image.stateless_random_flip_left_right([[[1], [2]]], (3, 4)).numpy()[..., 0]
         array([[2, 1]], dtype=int32)
     """
-    return _flipped(image, flip_left_right, _of_seed(seed))
+    return _flipped(image, flip_left_right, of_seed(seed))
 
 
 def stateless_random_flip_up_down(image: TensorLike, seed: TensorLike) -> Tensor:
@@ -407,13 +417,13 @@ def stateless_random_flip_up_down(image: TensorLike, seed: TensorLike) -> Tensor
         array([[2],
                [1]], dtype=int32)
     """
-    return _flipped(image, flip_up_down, _of_seed(seed))
+    return _flipped(image, flip_up_down, of_seed(seed))
 
 
-def _brightened(image: Any, max_delta: float, draw: _Source) -> Tensor:
+def _brightened(image: Any, max_delta: float, draw: Source) -> Tensor:
     if max_delta < 0:
         raise ValueError("max_delta must be non-negative.")
-    return adjust_brightness(image, _between(draw(()), -max_delta, max_delta))
+    return adjust_brightness(image, between(draw(()), -max_delta, max_delta))
 
 
 def random_brightness(image: TensorLike, max_delta: float, seed: int | None = None) -> Tensor:
@@ -432,7 +442,7 @@ def random_brightness(image: TensorLike, max_delta: float, seed: int | None = No
         >>> mr.image.random_brightness(mr.ones((2, 3, 1)), 0.2).shape
         (2, 3, 1)
     """
-    return _brightened(image, max_delta, _stream(seed))
+    return _brightened(image, max_delta, stream(seed))
 
 
 def stateless_random_brightness(image: TensorLike, max_delta: float, seed: TensorLike) -> Tensor:
@@ -452,15 +462,15 @@ def stateless_random_brightness(image: TensorLike, max_delta: float, seed: Tenso
         >>> mr.image.stateless_random_brightness([[[0.0]]], 1.0, (3, 4)).shape
         (1, 1, 1)
     """
-    return _brightened(image, max_delta, _of_seed(seed))
+    return _brightened(image, max_delta, of_seed(seed))
 
 
-def _contrasted(image: Any, lower: float, upper: float, draw: _Source) -> Tensor:
+def _contrasted(image: Any, lower: float, upper: float, draw: Source) -> Tensor:
     if upper <= lower:
         raise ValueError("upper must be > lower.")
     if lower < 0:
         raise ValueError("lower must be non-negative.")
-    return adjust_contrast(image, _between(draw(()), lower, upper))
+    return adjust_contrast(image, between(draw(()), lower, upper))
 
 
 def random_contrast(
@@ -482,7 +492,7 @@ def random_contrast(
         >>> mr.image.random_contrast(mr.ones((2, 3, 1)), 0.2, 0.5).shape
         (2, 3, 1)
     """
-    return _contrasted(image, lower, upper, _stream(seed))
+    return _contrasted(image, lower, upper, stream(seed))
 
 
 def stateless_random_contrast(
@@ -505,7 +515,7 @@ def stateless_random_contrast(
         >>> mr.image.stateless_random_contrast([[[1.0]]], 0.2, 0.5, (3, 4)).numpy().item()
         1.0
     """
-    return _contrasted(image, lower, upper, _of_seed(seed))
+    return _contrasted(image, lower, upper, of_seed(seed))
 
 
 def _cropped(value: Any, size: Any, offsets: Callable[[int], Tensor]) -> Tensor:
@@ -569,4 +579,4 @@ def stateless_random_crop(
     return _cropped(value, size, lambda rank: Draw.of_seed(seed).uniform((rank,), 0, most, int32))
 
 
-explain_functions(__name__, all_but="")
+explain_functions(__name__, all_but="between changed of_seed stream")

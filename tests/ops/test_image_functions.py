@@ -14,7 +14,7 @@ from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
-from mirrored.errors import InvalidArgumentError
+from mirrored.errors import FailedPreconditionError, InvalidArgumentError
 
 EXPECTED = json.loads(image_values.FILE.read_text("utf-8"))
 X = image_values.INPUTS["x"]
@@ -33,7 +33,8 @@ def _close(ours: Any, theirs: Any, text: str) -> None:
 
 
 def test_the_table_has_all_calls() -> None:
-    assert set(EXPECTED) == set(CASES)
+    layers = {f"{text} {name}" for text, name in image_values.LAYER_CASES}
+    assert set(EXPECTED) == {*CASES, *layers}
 
 
 @cases("case", CASES)
@@ -201,6 +202,36 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: mr.image.random_contrast(X, 2.0, 1.0),
         ValueError,
         "upper must be > lower",
+    ),
+    "hues of two colours": (
+        lambda: mr.image.rgb_to_hsv(X[..., [0, 0]]),
+        FailedPreconditionError,
+        "input must have 3 channels but input only has 2 channels",
+    ),
+    "other hues of two colours": (
+        lambda: mr.image.adjust_hue(X[..., [0, 0]], 0.1),
+        InvalidArgumentError,
+        "input must have 3 channels but instead has 2 channels",
+    ),
+    "two turns": (
+        lambda: mr.image.adjust_hue(X[..., [0] * 3], 2.0),
+        ValueError,
+        r"delta must be in the interval \[-1, 1\]",
+    ),
+    "more than half a turn": (
+        lambda: mr.image.random_hue(X, 0.6),
+        ValueError,
+        "max_delta must be <= 0.5",
+    ),
+    "two saturations": (
+        lambda: mr.image.adjust_saturation(X[..., [0] * 3], [1.0, 2.0]),
+        InvalidArgumentError,
+        "scale must be scalar",
+    ),
+    "hues of integers": (
+        lambda: mr.keras.ops.image.rgb_to_hsv(image_values.INPUTS["k"]),
+        ValueError,
+        "expected float dtype. Received: images.dtype=uint8",
     ),
     "too large a part": (
         lambda: mr.image.random_crop(X, (2, 4, 4, 1)),

@@ -62,6 +62,16 @@ _CALLS = {
     "I.rgb_to_grayscale({})": "c k",
     "I.grayscale_to_rgb({})": "x u",
     **{f"I.{name}({{}})": "c" for name in ("rgb_to_yiq", "yiq_to_rgb", "rgb_to_yuv", "yuv_to_rgb")},
+    "I.rgb_to_hsv({})": "c",
+    "I.hsv_to_rgb({})": "c",
+    "I.adjust_hue({}, 0.3)": "c k",
+    "I.adjust_hue({}, -0.7)": "c",
+    "I.adjust_saturation({}, 0.5)": "c k",
+    "I.adjust_saturation({}, 3.0)": "c",
+    "I.stateless_random_hue({}, 0.3, (1, 2))": "c",
+    "I.stateless_random_saturation({}, 0.3, 0.9, (1, 2))": "c",
+    "K.rgb_to_hsv({})": "c",
+    "K.hsv_to_rgb({}, 'channels_last')": "c",
     "I.stateless_random_flip_left_right({}, (1, 2))": "x one",
     "I.stateless_random_flip_up_down({}, (5, 3))": "x one",
     "I.stateless_random_brightness({}, 0.3, (1, 2))": "x u",
@@ -139,8 +149,9 @@ def results(tf: Any, text: str, name: str, x: Any = None) -> tuple[Array, Array 
         output = eval(text.format(name), names)
         weights = np.arange(1, output.numpy().size + 1).reshape(output.shape) % 7
         total = tf.reduce_sum(tf.cast(output, "float32") * weights.astype(np.float32))
-    # TensorFlow's gradient of transforms is a transform of its own, and contrast has none there.
-    smooth = images.dtype == tf.float32 and not ("affine" in text or "contrast" in text)
+    # TensorFlow's gradient of transforms is a transform of its own, and some have none there.
+    others = ("affine", "contrast", "hsv_to_rgb", "hue", "saturation")
+    smooth = images.dtype == tf.float32 and not any(name in text for name in others)
     slope = tape.gradient(total, images) if smooth else None
     return output.numpy(), None if slope is None else slope.numpy()
 

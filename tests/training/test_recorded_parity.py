@@ -180,7 +180,7 @@ _PICTURE_LAYERS += ["RandomRotation", "RandomTranslation", "RandomZoom", "Resizi
 def _pictures() -> list[Any]:
     return [
         mr.layers.Dense(8),
-        mr.layers.Reshape((2, 2, 2)),
+        mr.layers.Reshape((2, 2, -1)),
         mr.layers.Resizing(4, 3),
         mr.layers.CenterCrop(3, 3),
         mr.layers.RandomFlip(),

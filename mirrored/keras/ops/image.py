@@ -10,7 +10,8 @@ _public_module(
     __name__,
     {
         "mirrored.keras_functions.image": """
-            affine_transform crop_images pad_images resize rgb_to_grayscale
+            affine_transform crop_images hsv_to_rgb pad_images resize
+            rgb_to_grayscale rgb_to_hsv
         """,
     },
 )
