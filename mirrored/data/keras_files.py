@@ -35,8 +35,12 @@ Array = NDArray[Any]
 Sets = tuple[tuple[Array, Array], tuple[Array, Array]]
 _ORIGIN = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/"
 _CIFAR = "https://www.cs.toronto.edu/~kriz/"
-# The SHA-256 sums of the files, which Keras compares.
+# The SHA-256 and MD5 sums of the files, which Keras compares.
 _SUMS = {
+    "imdb.npz": "69664113be75683a8fe16e3ed0ab59fda8886cb3cd7ada244f7d9544e4676b9f",
+    "imdb_word_index.json": "bfafd718b763782e994055a2d397834f",
+    "reuters.npz": "d6586e694ee56d7a4e65172e12b3e987c03096cb01eab99753921ef915959916",
+    "reuters_word_index.json": "4d44cc38712099c9e383dc6e5f11a921",
     "cifar-10-python.tar.gz": "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
     "cifar-100-python.tar.gz": "85cd44d02ba6437773c5bbd22e183051d648de2e7d6b014e1ef29b855ba677a7",
     "mnist.npz": "731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1",
@@ -59,7 +63,7 @@ def load_mnist(path: PathLike = "mnist.npz") -> Sets:
         FileNotFoundError: It is not there; the text says where it can be had.
         ValueError: It is another file.
     """
-    x_train, y_train, x_test, y_test = _arrays(
+    x_train, y_train, x_test, y_test = arrays_of(
         path, "mnist.npz", "x_train", "y_train", "x_test", "y_test"
     )
     return (x_train, y_train), (x_test, y_test)
@@ -78,7 +82,7 @@ def load_fashion_mnist() -> Sets:
         FileNotFoundError: One is not there; the text says where it can be had.
         ValueError: One is another file.
     """
-    folder = os.path.join(_folder(), "fashion-mnist")
+    folder = os.path.join(datasets_folder(), "fashion-mnist")
     sets = []
     for name in ("train", "t10k"):
         images = _idx(folder, f"{name}-images-idx3-ubyte.gz", 3)
@@ -160,7 +164,7 @@ def load_boston_housing(
         ValueError: It is another file, or the part is out of range.
     """
     _check_split(test_split)
-    x, y = _arrays(path, "boston_housing.npz", "x", "y")
+    x, y = arrays_of(path, "boston_housing.npz", "x", "y")
     return _divided(x, y, test_split, seed)
 
 
@@ -192,7 +196,7 @@ def load_california_housing(
             f"Argument `version` must be one of 'small', 'large'. Received: version={version!r}. "
             "The small version has the first 600 districts."
         )
-    x, y = _arrays(path, "california_housing.npz", "x", "y")
+    x, y = arrays_of(path, "california_housing.npz", "x", "y")
     count = 600 if version == "small" else len(x)
     return _divided(x[:count], y[:count], test_split, seed)
 
@@ -209,21 +213,32 @@ def home() -> str:
     return os.path.join(user if os.access(user, os.W_OK) else "/tmp", ".keras")
 
 
-def _folder() -> str:
+def datasets_folder() -> str:
     """Return Keras' folder of data sets."""
     return os.path.join(home(), "datasets")
 
 
-def _arrays(path: PathLike, name: str, *keys: str) -> list[Array]:
-    """Return arrays of an npz file, in which nothing is unpickled."""
-    place = os.path.join(_folder(), as_path(path, "data set"))
-    _check_there(place, name)
+def arrays_of(path: PathLike, name: str, *keys: str, of_lists: bool = False) -> list[Array]:
+    """Return arrays of an npz file, each of examples and then of labels.
+
+    Args:
+        path: The file, from the folder of data sets on.
+        name: What it is called where it can be had.
+        *keys: The names of the arrays.
+        of_lists: Whether arrays may have lists of numbers; otherwise nothing is unpickled.
+
+    Raises:
+        FileNotFoundError: The file is missing.
+        ValueError: It is another file.
+    """
+    place = os.path.join(datasets_folder(), as_path(path, "data set"))
+    check_there(place, name)
     try:
         with open(place, "rb") as raw, _archive(raw) as file:
             missing = [key for key in keys if key not in file]
             if missing:
                 raise ValueError(f"It has no {missing[0]!r}, but {sorted(file)}")
-            arrays = [file[key] for key in keys]
+            arrays = [_lists(file, key) if of_lists else file[key] for key in keys]
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(
             f"The file does not have the arrays {list(keys)}. Received: {place}: {error}. Get "
@@ -241,10 +256,21 @@ def _archive(raw: IO[bytes]) -> NpzFile:
     return file
 
 
+def _lists(archive: NpzFile, key: str) -> Array:
+    """Return an array of an npz file, which may have lists of numbers."""
+    file: Any = archive.zip
+    content = io.BytesIO(file.read(f"{key}.npy"))
+    is_first = np.lib.format.read_magic(content) == (1, 0)
+    headers = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
+    if not headers[0 if is_first else 1](content)[2].hasobject:
+        return archive[key]
+    return np.asarray(_unpickled(content), object)
+
+
 def _idx(folder: str, name: str, rank: int) -> NDArray[np.uint8]:
     """Return the array of a compressed IDX file of bytes."""
     place = os.path.join(folder, name)
-    _check_there(place, name)
+    check_there(place, name)
     try:
         with gzip.open(place) as file:
             content = file.read()
@@ -279,6 +305,13 @@ class _ArraysAlone(pickle.Unpickler):
         return self.__classes[module, name]
 
 
+def _unpickled(file: IO[bytes], encoding: str = "ASCII") -> Any:
+    try:
+        return _ArraysAlone(file, encoding=encoding).load()
+    except Exception as error:  # Whatever the bytes of another file lead to.
+        raise ValueError(str(error)) from error
+
+
 def _batches(folder: str, names: list[str], key: str, archive: str) -> list[tuple[Array, Array]]:
     """Return the images and labels of pickles in an archive, or in the folder of its files.
 
@@ -288,7 +321,7 @@ def _batches(folder: str, names: list[str], key: str, archive: str) -> list[tupl
         key: What the labels are called.
         archive: What the archive is called where it can be had.
     """
-    place = os.path.join(_folder(), f"{folder}-target")
+    place = os.path.join(datasets_folder(), f"{folder}-target")
     advice = f"Get {_CIFAR}{archive}, of sha256 {_SUMS[archive]}, and store it as {place}_archive."
     paths = [os.path.join(place, folder, name) for name in names]
     missing = [path for path in paths if not os.path.isfile(path)]
@@ -315,10 +348,7 @@ def _batches(folder: str, names: list[str], key: str, archive: str) -> list[tupl
 
 def _batch(content: bytes, key: str) -> tuple[Array, Array]:
     """Return the images and labels of one pickle."""
-    try:
-        batch = _ArraysAlone(io.BytesIO(content), encoding="bytes").load()
-    except Exception as error:  # Whatever the bytes of another file lead to.
-        raise ValueError(str(error)) from error
+    batch = _unpickled(io.BytesIO(content), encoding="bytes")
     wanted = (b"data", key.encode())
     if not (isinstance(batch, dict) and batch.keys() >= set(wanted)):
         raise ValueError(f"A file has no dict with {wanted}")
@@ -335,17 +365,26 @@ def _batch(content: bytes, key: str) -> tuple[Array, Array]:
 
 def _compare(place: str, name: str) -> None:
     """Warn about a file that is not the one that Keras reads; it may be so on purpose."""
-    if name in _SUMS and not _has_hash(place, _SUMS[name], "sha256"):
-        logger.warning(
-            "The file %s is not the one that Keras reads, whose sha256 is %s.", place, _SUMS[name]
-        )
+    if name in _SUMS and not _has_hash(place, _SUMS[name], "auto"):
+        text = "The file %s is not the one that Keras reads, whose %s is %s."
+        logger.warning(text, place, _kind(name), _SUMS[name])
 
 
-def _check_there(place: str, name: str) -> None:
+def _kind(name: str) -> str:
+    return "sha256" if len(_SUMS[name]) == 64 else "md5"
+
+
+def check_there(place: str, name: str) -> None:
+    """Raise FileNotFoundError, with advice, unless a file is there; warn about another file.
+
+    Args:
+        place: The file's path.
+        name: What it is called where it can be had.
+    """
     if os.path.isfile(place):
         _compare(place, name)
         return
-    known = f", of sha256 {_SUMS[name]}" if name in _SUMS else ""
+    known = f", of {_kind(name)} {_SUMS[name]}" if name in _SUMS else ""
     raise FileNotFoundError(
         f"The data set is missing, and is not downloaded. Received: {place}. Get "
         f"{_ORIGIN}{name}{known}, and store it there. Or set KERAS_HOME to the folder whose "

@@ -184,11 +184,6 @@ def test_parts_out_of_range(split: Any, folder: Path) -> None:
         mnist.load_data(3)
 
 
-def test_pickles_of_objects_are_refused_with_advice() -> None:
-    with pytest.raises(AttributeError, match="files are pickles: save the arrays"):
-        _ = mr.keras.datasets.imdb
-
-
 PIXELS = RNG.integers(0, 256, (12, 3072), np.uint8)
 KINDS = {b"labels": range(12), b"fine_labels": range(80, 92), b"coarse_labels": range(7, 19)}
 BATCHES = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]

@@ -22,7 +22,8 @@ tf.distribute tf.distribute.experimental tf.dtypes tf.errors tf.experimental tf.
 tf.experimental.numpy tf.experimental.numpy.random
 tf.keras tf.keras.activations tf.keras.callbacks tf.keras.datasets.boston_housing
 tf.keras.datasets.california_housing tf.keras.datasets.cifar10 tf.keras.datasets.cifar100
-tf.keras.datasets.fashion_mnist tf.keras.datasets.mnist
+tf.keras.datasets.fashion_mnist tf.keras.datasets.imdb tf.keras.datasets.mnist
+tf.keras.datasets.reuters
 tf.keras.constraints tf.keras.initializers tf.keras.layers
 tf.keras.losses tf.keras.metrics tf.keras.mixed_precision tf.keras.optimizers tf.keras.ops
 tf.keras.random tf.keras.regularizers tf.keras.tree tf.keras.utils tf.keras.wrappers

@@ -10,7 +10,7 @@ _public_module(
     __name__,
     {
         "mirrored.keras.datasets": """
-            boston_housing california_housing cifar10 cifar100 fashion_mnist mnist
+            boston_housing california_housing cifar10 cifar100 fashion_mnist imdb mnist reuters
         """,
     },
 )

@@ -5,4 +5,6 @@ from mirrored.keras.datasets import california_housing as california_housing
 from mirrored.keras.datasets import cifar10 as cifar10
 from mirrored.keras.datasets import cifar100 as cifar100
 from mirrored.keras.datasets import fashion_mnist as fashion_mnist
+from mirrored.keras.datasets import imdb as imdb
 from mirrored.keras.datasets import mnist as mnist
+from mirrored.keras.datasets import reuters as reuters
