@@ -42,10 +42,8 @@ class GlobalPooling(SpatialLayer):
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         """Return the shape without the spatial axes, or with 1 in their place."""
-        axes = self._spatial_axes
-        sizes: list[Any] = list(input_shape)
-        sizes[axes[0] : axes[-1] + 1] = [1] * len(axes) if self.keepdims else []
-        return tuple(sizes)
+        before, sizes, behind = self._around(input_shape)
+        return (*before, *((1,) * len(sizes) if self.keepdims else ()), *behind)
 
 
 class GlobalAveragePooling(GlobalPooling):

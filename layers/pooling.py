@@ -1,27 +1,21 @@
 """Pooling layers: the largest or the mean element of each window, channel by channel."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
-from mirrored.layers.layer import Layer, LayerOptions
-from mirrored.layers.shapes import (
-    Shape,
-    as_data_format,
-    as_sizes,
-    require_rank,
-    windowed_sizes,
-)
+from mirrored.layers.layer import LayerOptions
+from mirrored.layers.shapes import Shape, as_data_format, as_sizes, windowed_sizes
+from mirrored.layers.spatial import SpatialLayer
 from mirrored.ops import Tensor
 from mirrored.ops.images import Layout, Windows, pooled
 
 Sizes = int | Sequence[int]
 
 
-class _Pooling(Layer):
+class _Pooling(SpatialLayer):
     """What all have in common; a subclass says of how many axes, and what is computed."""
 
     _built_from_start = True
-    _rank: ClassVar[int]
     _kind: ClassVar[str]
 
     def __init__(
@@ -43,11 +37,6 @@ class _Pooling(Layer):
             )
         self.data_format = as_data_format(data_format)
 
-    def check_input_shape(self, input_shape: Shape) -> None:
-        """Raise ValueError unless inputs have as many axes, and are no smaller than a window."""
-        require_rank(self.name, input_shape, self._rank + 2, exactly=self._rank + 2)
-        self.compute_output_shape(input_shape)
-
     def call(self, inputs: Tensor) -> Tensor:
         """Return a value for each window and channel.
 
@@ -62,13 +51,10 @@ class _Pooling(Layer):
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         """Return the shape with the number of windows along each spatial axis."""
-        first: Any = self.data_format == "channels_first"
-        start, stop = (2, None) if first else (1, -1)
+        before, sizes, behind = self._around(input_shape)
         ones = (1,) * self._rank
-        sizes = windowed_sizes(
-            input_shape[start:stop], self.pool_size, self.strides, ones, self.padding
-        )
-        return (*input_shape[:start], *sizes, *(() if first else input_shape[-1:]))
+        windows = windowed_sizes(sizes, self.pool_size, self.strides, ones, self.padding)
+        return (*before, *windows, *behind)
 
 
 class _MaxPooling(_Pooling):

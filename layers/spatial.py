@@ -29,6 +29,11 @@ class SpatialLayer(Layer):
         first = 2 if self.data_format == "channels_first" else 1
         return tuple(range(first, first + self._rank))
 
+    def _around(self, shape: Shape) -> tuple[Shape, Shape, Shape]:
+        """Return the sizes before the spatial axes, of these, and behind them."""
+        start, end = self._spatial_axes[0], self._spatial_axes[-1] + 1
+        return shape[:start], shape[start:end], shape[end:]
+
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless the input has these axes, in the sizes that it needs."""
         require_rank(self.name, input_shape, self._rank + 2, exactly=self._rank + 2)
