@@ -115,12 +115,13 @@ class Resizing(ImageLayer):
     Args:
         height: The height of the results.
         width: Their width.
-        interpolation: "bilinear" or "nearest".
+        interpolation: "bilinear", "nearest", "bicubic", "area", "lanczos3" or "lanczos5".
         crop_to_aspect_ratio: Whether edges are cut off before, for the proportions of the results.
         pad_to_aspect_ratio: Whether edges are added before, for them.
         fill_mode: "constant".
         fill_value: What is in added edges.
-        antialias: False, unless ``interpolation`` is "nearest".
+        antialias: Whether what is made smaller is made smooth before; "nearest" and "area" ignore
+            it.
         data_format: "channels_last", the default: shape (batch, height, width, channels) or one
             image; or "channels_first": (batch, channels, height, width).
         **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.

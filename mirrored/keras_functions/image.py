@@ -29,8 +29,9 @@ def resize(
     Args:
         images: Shape (height, width, channels) or (batch, height, width, channels).
         size: The height and the width.
-        interpolation: "bilinear" or "nearest".
-        antialias: Whether what is made smaller is made smooth before; "bilinear" has it not.
+        interpolation: "bilinear", "nearest", "bicubic", "area", "lanczos3" or "lanczos5".
+        antialias: Whether what is made smaller is made smooth before; "nearest" and "area" ignore
+            it.
         crop_to_aspect_ratio: Whether edges are cut off before, for the proportions of `size`.
         pad_to_aspect_ratio: Whether edges are added before, for them.
         fill_mode: "constant".
@@ -39,7 +40,6 @@ def resize(
 
     Raises:
         ValueError: An option or a shape is another one.
-        NotImplementedError: The interpolation is another one of Keras', or images had to be smooth.
 
     Example:
         >>> import mirrored as mr

@@ -3,6 +3,8 @@
 All of it is made of ops that move and mix values, and so runs and differentiates as those do.
 """
 
+import functools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +17,7 @@ from mirrored._types import ShapeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, convert_to_tensor
 from mirrored.ops.gathering import GATHER
+from mirrored.ops.image_sampling import Samples, centres, samples
 from mirrored.ops.manipulation import pad, reverse
 from mirrored.ops.shaping import cast, transpose
 from mirrored.ops.slicing import sliced_along
@@ -27,7 +30,7 @@ _RESIZED_INTEGERS = {
 
 
 class ResizeMethod:
-    """The ways to resize, of which `resize` has the first two.
+    """The ways to resize.
 
     Example:
         >>> import mirrored as mr
@@ -45,6 +48,13 @@ class ResizeMethod:
     MITCHELLCUBIC = "mitchellcubic"
 
 
+# TensorFlow's operations, which errors name.
+_RESIZERS = {
+    ResizeMethod.BILINEAR: "ResizeBilinear",
+    ResizeMethod.NEAREST_NEIGHBOR: "ResizeNearestNeighbor",
+    ResizeMethod.BICUBIC: "ResizeBicubic",
+    ResizeMethod.AREA: "ResizeArea",
+}
 _METHODS = [value for name, value in vars(ResizeMethod).items() if name.isupper()]
 
 
@@ -329,7 +339,6 @@ def resize_with_pad(
 
     Raises:
         ValueError: The shape is another one, or the size is not above 0.
-        NotImplementedError: As for `resize`.
 
     Example:
         >>> import mirrored as mr
@@ -357,23 +366,23 @@ def resize(
 ) -> Tensor:
     """Return images of another size.
 
-    The centres of pixels are at half numbers. Bilinear images are of float32, those of the nearest
-    pixels of the dtype that they had.
+    The centres of pixels are at half numbers. Images of the nearest pixels have the dtype that they
+    had, others are of float32.
 
     Args:
         images: Shape (height, width, channels) or (batch, height, width, channels).
         size: The height and the width.
-        method: "bilinear" or "nearest".
+        method: "bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5", "gaussian" or
+            "mitchellcubic", as `ResizeMethod` has them.
         preserve_aspect_ratio: Whether the larger size follows from the smaller one.
-        antialias: Whether what is made smaller is made smooth before; "bilinear" has it not.
+        antialias: Whether what is made smaller is made smooth before; "nearest" and "area" ignore
+            it.
         name: Accepted for compatibility.
 
     Raises:
         ValueError: The shape is another one, `size` is not two integers, or there is no such
             method.
         InvalidArgumentError: A size is not above 0, or the images have no pixels or another dtype.
-        NotImplementedError: The method is another one of TensorFlow's, or the images had to be
-            smooth.
 
     Example:
         >>> import mirrored as mr
@@ -390,18 +399,17 @@ def resize(
     if method not in _METHODS:
         raise ValueError(f"Resize method is not implemented: {method}")
     nearest = method == ResizeMethod.NEAREST_NEIGHBOR
-    if not nearest and (antialias or method != ResizeMethod.BILINEAR):
-        raise NotImplementedError(
-            'Images are resized by the methods "bilinear", without `antialias`, and "nearest". '
-            f"Received: method={method!r}, antialias={antialias}. Resize them with another "
-            "library, in `Dataset.map` with `numpy_function`."
-        )
-    _check_resized(x, target, "ResizeNearestNeighbor" if nearest else "ResizeBilinear")
+    _check_resized(x, target, _RESIZERS.get(method, "ScaleAndTranslate"))
     if not nearest:
         x = cast(x, float32)
     # The columns first: TensorFlow mixes them before rows.
     for axis, wanted in ((x.ndim - 2, target[1]), (x.ndim - 3, target[0])):
-        x = _nearest(x, axis, wanted) if nearest else _mixed(x, axis, wanted)
+        if nearest:
+            x = _nearest(x, axis, wanted)
+        elif method == ResizeMethod.BILINEAR and not antialias:
+            x = _mixed(x, axis, wanted)
+        else:
+            x = _summed(x, axis, samples(method, antialias, x.shape[axis], wanted))
     return x
 
 
@@ -436,29 +444,36 @@ def _check_resized(x: Tensor, target: Sequence[int], op: str) -> None:
             raise InvalidArgumentError(f"{text} [Op:{op}]")
 
 
-def _centres(size: int, wanted: int) -> NDArray[np.float32]:
-    """Return where the centres of pixels are, from 0 to the size of what they are taken from."""
-    scale = np.float32(size) / np.float32(wanted)
-    return (np.arange(wanted, dtype=np.float32) + np.float32(0.5)) * scale
-
-
 def _taken(x: Tensor, places: NDArray[Any], axis: int) -> Tensor:
     return GATHER(x, convert_to_tensor(places.astype(np.int32)), axis=axis, outside=False)
 
 
 def _nearest(x: Tensor, axis: int, wanted: int) -> Tensor:
     size = x.shape[axis]
-    return _taken(x, np.minimum(np.floor(_centres(size, wanted)), size - 1), axis)
+    return _taken(x, np.minimum(np.floor(centres(size, wanted)), size - 1), axis)
 
 
 def _mixed(x: Tensor, axis: int, wanted: int) -> Tensor:
     size = x.shape[axis]
-    at = _centres(size, wanted) - np.float32(0.5)
+    at = centres(size, wanted) - np.float32(0.5)
     below = np.floor(at)
-    part = (at - below).reshape(-1, *(1,) * (x.ndim - axis - 1))
+    part = _along(at - below, x, axis)
     low = _taken(x, np.maximum(below, 0), axis)
     high = _taken(x, np.minimum(np.ceil(at), size - 1), axis)
-    return low + (high - low) * convert_to_tensor(part)
+    return low + (high - low) * part
+
+
+def _along(numbers: NDArray[Any], x: Tensor, axis: int) -> Tensor:
+    """Return numbers that broadcast along an axis."""
+    return convert_to_tensor(numbers.reshape(-1, *(1,) * (x.ndim - axis - 1)))
+
+
+def _summed(x: Tensor, axis: int, parts: Samples) -> Tensor:
+    terms = [
+        _taken(x, places, axis) * _along(weights, x, axis)
+        for places, weights in zip(*parts, strict=True)
+    ]
+    return functools.reduce(operator.add, terms)
 
 
 def total_variation(images: TensorLike, name: str | None = None) -> Tensor:

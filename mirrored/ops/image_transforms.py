@@ -211,8 +211,8 @@ def fitted(
     Args:
         images: An image or a batch of them.
         size: The height and the width.
-        interpolation: "bilinear" or "nearest".
-        antialias: Refused for "bilinear".
+        interpolation: As the method of `resize`.
+        antialias: As for `resize`.
         crop_to_aspect_ratio: Whether edges are cut off before, for the proportions of `size`.
         pad_to_aspect_ratio: Whether edges are added before, for them.
         fill_mode: "constant".
@@ -221,7 +221,6 @@ def fitted(
 
     Raises:
         ValueError: An option or a shape is another one.
-        NotImplementedError: As for `resize`.
     """
     height, width = size
     if interpolation not in _RESIZERS:

@@ -199,10 +199,10 @@ REFUSED: dict[str, tuple[Callable[[], Layer], type[Exception], str]] = {
         ValueError,
         "expects 1 input",
     ),
-    "smooth": (
-        lambda: mr.layers.Resizing(2, 3, antialias=True)(X),
-        NotImplementedError,
-        "antialias=True",
+    "no such interpolation": (
+        lambda: mr.layers.Resizing(2, 3, "x")(X),
+        ValueError,
+        "Invalid value for argument `interpolation`",
     ),
     "contrast of integers": (
         lambda: mr.layers.RandomContrast(0.1)(X.astype(np.uint8)),

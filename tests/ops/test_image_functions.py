@@ -116,15 +116,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ValueError,
         "Resize method is not implemented: foo",
     ),
-    "a method that is not here": (
-        lambda: mr.image.resize(X, [2, 3], mr.image.ResizeMethod.BICUBIC),
-        NotImplementedError,
-        'by the methods "bilinear", without `antialias`',
-    ),
-    "smooth": (
-        lambda: mr.image.resize(X, [2, 3], antialias=True),
-        NotImplementedError,
-        "antialias=True",
+    "resize to nothing by cubes": (
+        lambda: mr.image.resize(X, [2, 0], mr.image.ResizeMethod.BICUBIC),
+        InvalidArgumentError,
+        "output dimensions must be positive .Op:ResizeBicubic",
     ),
     "resize a matrix": (
         lambda: mr.image.resize(X[0, 0], [2, 3]),

@@ -39,6 +39,12 @@ _CALLS = {
     "I.resize({}, (7, 1))": "x",
     "I.resize({}, (2, 3), 'nearest')": "x",
     "I.resize({}, (5, 9))": "x",
+    **{
+        f"I.resize({{}}, ({sizes}), '{method}', antialias={smooth})": "x"
+        for method in ("bilinear", "bicubic", "area", "lanczos3", "gaussian", "mitchellcubic")
+        for sizes, smooth in (("2, 3", True), ("5, 3", False))
+    },
+    "I.resize({}, (2, 7), 'lanczos5')": "x u",
     "I.resize({}, (9, 5), preserve_aspect_ratio=True)": "x",
     "I.resize_with_pad({}, 4, 9)": "x",
     "I.resize_with_crop_or_pad({}, 4, 3)": _ANY,
@@ -103,6 +109,7 @@ _LAYERS = {
     "L.CenterCrop(2, 3)": "x u one",
     "L.CenterCrop(5, 3)": "x u",
     "L.CenterCrop(2, 1, data_format='channels_first')": "x",
+    "L.Resizing(2, 2, 'bicubic', antialias=True)": "x u",
     "L.RandomFlip()": "x u one",
     "L.RandomFlip('horizontal')": "x",
     "L.RandomFlip('vertical', data_format='channels_first')": "x",
@@ -150,7 +157,7 @@ def results(tf: Any, text: str, name: str, x: Any = None) -> tuple[Array, Array 
         weights = np.arange(1, output.numpy().size + 1).reshape(output.shape) % 7
         total = tf.reduce_sum(tf.cast(output, "float32") * weights.astype(np.float32))
     # TensorFlow's gradient of transforms is a transform of its own, and some have none there.
-    others = ("affine", "contrast", "hsv_to_rgb", "hue", "saturation")
+    others = ("affine", "contrast", "hsv_to_rgb", "hue", "saturation", "area")
     smooth = images.dtype == tf.float32 and not any(name in text for name in others)
     slope = tape.gradient(total, images) if smooth else None
     return output.numpy(), None if slope is None else slope.numpy()
