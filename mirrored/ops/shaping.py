@@ -380,7 +380,9 @@ def concat(values: Sequence[Any], axis: int, name: str | None = "concat") -> Ten
         >>> mr.concat([[1, 2], [3]], axis=0).numpy()
         array([1, 2, 3], dtype=int32)
     """
-    if not isinstance(values, list | tuple) or not values:
+    if not isinstance(values, list | tuple):
+        values = (values,)
+    if not values:
         raise ValueError(f"concat takes a list of at least one tensor. Received: {values!r:.80}")
     tensors = as_tensors(tuple(values))
     if tensors[0].ndim == 0:

@@ -79,13 +79,14 @@ def test_concat() -> None:
     joined = ops.concat([ops.constant(X), X.tolist(), X[:, :1]], axis=-2)
     assert joined.dtype == ops.float64  # The list takes the dtype of the tensor.
     np.testing.assert_array_equal(joined.numpy(), np.concatenate([X, X, X[:, :1]], axis=1))
+    np.testing.assert_array_equal(ops.concat(X, 0).numpy(), X)  # No list: a single tensor.
 
 
 @cases(
     ("values", "axis", "error", "text"),
     [
         ([], 0, ValueError, r"at least one tensor. Received: \[\]"),
-        (3.0, 0, ValueError, "at least one tensor. Received: 3.0"),
+        (3.0, 0, InvalidArgumentError, "Received: scalars"),
         ([1.0, 2.0], 0, InvalidArgumentError, "Received: scalars"),
         ([[1.0], [[1.0]]], 0, InvalidArgumentError, r"shape\[0\] = \[1\] vs. shape\[1\] = \[1,1\]"),
         ([X, X[:1]], 1, InvalidArgumentError, r"\[2,3,4\] vs. shape\[1\] = \[1,3,4\] \[Op:ConcatV"),

@@ -1,6 +1,8 @@
-"""Programs in our own words for TensorFlow's guides, Keras' and TensorFlow 1's: its numbers."""
+"""Programs in our own words for guides and tutorials of TensorFlow, Keras and TensorFlow 1."""
 
+import sys
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import guides
@@ -68,6 +70,23 @@ def test_keras_guides(name: str, replicas: int) -> None:
     with mr.MirroredStrategy().scope():
         found = guides.told(guides.parts("keras_guides")[name](mr))
     check(found, guides.expected("keras_guides")[name], name, ON_REPLICAS)
+
+
+# Every tutorial on three devices and on one; a ninth of them in every run.
+@pytest.mark.parametrize(
+    ("name", "replicas"),
+    [
+        pytest.param(name, replicas, marks=[] if number % 9 == 0 else SLOW)
+        for number, (name, replicas) in enumerate(product(guides.expected("tutorials"), (3, 1)))
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Argument `input_shape` is deprecated")  # As tutorials have it.
+def test_tutorials(name: str, replicas: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, library in (("tensorflow", mr), ("keras", mr.keras)):
+        monkeypatch.setitem(sys.modules, module, library)
+    mr.config.experimental.set_simulated_gpus(replicas)
+    found = guides.told(guides.parts("tutorials")[name](mr))
+    check(found, guides.expected("tutorials")[name], name, ON_REPLICAS)
 
 
 @pytest.mark.slow

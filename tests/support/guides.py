@@ -1,7 +1,7 @@
 """The programs of `tests/programs/guides`, Keras' and TensorFlow 1's: what they give, for any `tf`.
 
-The numbers in guides.json, keras_guides.json and tensorflow1.json are TensorFlow 2.21's with Keras
-3.15, on one device. Where it is installed, `python tests/support/guides.py` writes them anew, or
+The numbers in the JSON files of the folders' names are TensorFlow 2.21's with Keras 3.15, on one
+device. Where it is installed, `python tests/support/guides.py` writes them anew, or
 those of the folders that it is given.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-FOLDERS = ("guides", "keras_guides", "tensorflow1")
+FOLDERS = ("guides", "keras_guides", "tensorflow1", "tutorials")
 PROGRAMS = Path(__file__).parents[1] / "programs"
 Part = Callable[[Any], Any]
 

@@ -51,3 +51,52 @@ def told_of(history: Any) -> list[Any]:
     """
     values = {name: np.float32(each) for name, each in history.history.items()}
     return [list(values), values, history.epoch]
+
+
+def pictures(
+    count: int, size: int = 12, channels: int = 1, classes: int = 4
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return uint8 images of a bright square on noise, and the squares' places as labels.
+
+    Args:
+        count: The number of images.
+        size: Their height and width.
+        channels: The number of channels.
+        classes: The number of places.
+    """
+    draws = np.random.default_rng(count)
+    images = draws.integers(0, 80, (count, size, size, channels), np.uint8)
+    labels = draws.integers(0, classes, count)
+    for image, label in zip(images, labels, strict=True):
+        row, column = (int(size / 2 * place) for place in divmod(label / 2 % 2, 1))
+        image[row : row + size // 2, column : column + size // 2] += np.uint8(120 + 10 * label)
+    return images, labels
+
+
+def draw_weights(model: Any, seed: int = 0) -> Any:
+    """Set the weights of a model to seeded draws of the usual sizes, and return the model.
+
+    Args:
+        model: The model or layer, whose weights exist.
+        seed: Another one draws other weights.
+    """
+    draws = np.random.default_rng(seed)
+    for weight in model.weights:
+        if weight.shape and "float" in str(weight.dtype):
+            drawn = draws.standard_normal(tuple(weight.shape))
+            positive = any(word in weight.name for word in ("gamma", "variance"))
+            scale = 0.1 if len(weight.shape) == 1 else float(np.prod(weight.shape[:-1])) ** -0.5
+            weight.assign((abs(1 + 0.1 * drawn) if positive else scale * drawn).astype("float32"))
+    return model
+
+
+def shadows(arrays: Any) -> list[NDArray[np.float32]]:
+    """Return the norm of each array and its product with numbers by a formula, in few numbers.
+
+    Args:
+        arrays: Arrays, like those of `model.get_weights()`.
+    """
+    flat = [np.asarray(array, np.float64).ravel() for array in arrays]
+    return [
+        np.array([np.linalg.norm(array), array @ numbers(array.size)], np.float32) for array in flat
+    ]
