@@ -16,13 +16,13 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.clipping import saturated
 from mirrored.ops.comparison import LESS
 from mirrored.ops.conversion import adopt, constant, convert_to_tensor, is_tensor
-from mirrored.ops.elementwise import maximum
+from mirrored.ops.elementwise import maximum, minimum
 from mirrored.ops.gathering import gather
 from mirrored.ops.image_geometry import as_image, as_images, flip_left_right, flip_up_down
 from mirrored.ops.linalg import matmul
 from mirrored.ops.manipulation import tile
 from mirrored.ops.powers import RSQRT, pow
-from mirrored.ops.random import random_uniform, uniform_by_example
+from mirrored.ops.random import uniform_by_example
 from mirrored.ops.reduction import reduce_mean
 from mirrored.ops.rng_state import WHOLE, current_position
 from mirrored.ops.select import where
@@ -518,17 +518,23 @@ def stateless_random_contrast(
     return _contrasted(image, lower, upper, of_seed(seed))
 
 
-def _cropped(value: Any, size: Any, offsets: Callable[[int], Tensor]) -> Tensor:
+def _cropped(value: Any, size: Any, offset: Callable[[int, int], Tensor]) -> Tensor:
+    """Return a part of a tensor.
+
+    Args:
+        value: The tensor.
+        size: The shape of the part.
+        offset: Returns where it begins, of an axis and a number of places.
+    """
     x, sizes = adopt(value, None), tuple(convert_to_tensor(size, int32).numpy().tolist())
     if len(sizes) != x.ndim or any(own < part for own, part in zip(x.shape, sizes, strict=True)):
         raise InvalidArgumentError(
             "Need value.shape >= size, got "
             f"{shape_text(x.shape)} and {shape_text(sizes)} [Op:Assert]"
         )
-    drawn = offsets(x.ndim)
     for axis, (own, part) in enumerate(zip(x.shape, sizes, strict=True)):
         if own != part:
-            start = drawn[axis] % (own - part + 1)
+            start = offset(axis, own - part + 1)
             x = gather(x, start + np.arange(part, dtype=np.int32), axis=axis)
     return x
 
@@ -552,8 +558,12 @@ def random_crop(
         >>> mr.image.random_crop(mr.ones((5, 5, 3)), (2, 2, 3)).shape
         (2, 2, 3)
     """
-    most = np.iinfo(np.int32).max
-    return _cropped(value, size, lambda rank: random_uniform((rank,), 0, most, int32, seed=seed))
+    draw = stream(seed)  # All replicas have the same: a vector could be taken for the batch.
+    return _cropped(
+        value,
+        size,
+        lambda _, count: minimum(cast(draw(()) * float(count), int32), count - 1),
+    )
 
 
 def stateless_random_crop(
@@ -576,7 +586,9 @@ def stateless_random_crop(
         array([2, 3], dtype=int32)
     """
     most = np.iinfo(np.int32).max
-    return _cropped(value, size, lambda rank: Draw.of_seed(seed).uniform((rank,), 0, most, int32))
+    rank = adopt(value, None).ndim
+    drawn = Draw.of_seed(seed).uniform((rank,), 0, most, int32)
+    return _cropped(value, size, lambda axis, count: drawn[axis] % count)
 
 
 explain_functions(__name__, all_but="between changed of_seed stream")

@@ -286,6 +286,9 @@ DRAWN: dict[str, Callable[[Any], Any]] = {
     "flip by a seed": lambda x: mr.image.stateless_random_flip_up_down(x, (5, 3)),
     "brightness": lambda x: mr.image.random_brightness(x, 0.3),
     "contrast": lambda x: mr.image.random_contrast(x, 0.3, 0.9, seed=4),
+    # As many axes as a replica may have images: no vector is drawn.
+    "part": lambda x: mr.image.random_crop(x, (len(x), 2, 2, 1)),
+    "hue": lambda x: mr.image.random_hue(mr.image.grayscale_to_rgb(x), 0.3),
 }
 
 
@@ -293,7 +296,7 @@ DRAWN: dict[str, Callable[[Any], Any]] = {
 def test_replicas_draw_what_one_draws(simulate: Any, name: str) -> None:
     """Of batches that do not divide, and that leave a replica without an example."""
     simulate(3)
-    for rows in (5, 2):
+    for rows in (8, 5, 2):
         one = _changed(1, rows, DRAWN[name])
         for replicas in (2, 3):
             np.testing.assert_array_equal(_changed(replicas, rows, DRAWN[name]), one)
