@@ -378,14 +378,18 @@ class UpSampling1D(_UpSampling):
         self.size = factor
 
 
+_INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5", "area")
+
+
 class UpSampling2D(_UpSampling):
-    """Enlarges images by repeating each row and column, or by linear interpolation.
+    """Enlarges images by repeating each row and column, or by interpolation.
 
     Args:
         size: How often, 1 or more: an integer, or (rows, columns).
         data_format: "channels_last", the default: inputs of shape (batch, rows, columns, channels);
             or "channels_first": (batch, channels, rows, columns).
-        interpolation: "nearest", which repeats, or "bilinear".
+        interpolation: "nearest", which repeats, "bilinear", "bicubic", "lanczos3", "lanczos5" or
+            "area".
         **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
 
     Raises:
@@ -409,10 +413,10 @@ class UpSampling2D(_UpSampling):
         self.data_format = as_data_format(data_format)
         self.size = as_sizes("size", size, self._rank)
         self.interpolation = str(interpolation).lower()
-        if self.interpolation not in ("nearest", "bilinear"):
+        if self.interpolation not in _INTERPOLATIONS:
             raise ValueError(
-                "The `interpolation` argument must be 'nearest' or 'bilinear': no other is "
-                f"supported. Received: interpolation={interpolation!r}"
+                f"The `interpolation` argument must be one of {_INTERPOLATIONS}. Received: "
+                f"interpolation={interpolation!r}"
             )
 
     def call(self, inputs: Tensor) -> Tensor:

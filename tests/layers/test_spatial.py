@@ -78,6 +78,7 @@ def test_dtypes(dtype: str) -> None:
     for make in (layers.ZeroPadding2D, layers.Cropping2D, layers.UpSampling2D):
         assert make(dtype=policy)(x).dtype == dtype
     assert layers.GlobalMaxPooling2D(dtype=policy)(x).dtype == dtype
+    assert layers.UpSampling2D(interpolation="area", dtype=policy)(x).dtype == dtype
     average = layers.GlobalAveragePooling2D(dtype=policy)(x)
     assert average.dtype == ("float32" if dtype == "int8" else dtype)
     np.testing.assert_array_equal(mr.cast(average, "float32"), [[7.0, 8.0]])
@@ -103,7 +104,11 @@ def test_dtypes(dtype: str) -> None:
         (lambda: layers.UpSampling1D(2.0), TypeError, "Expected an integer value for `size`"),
         (lambda: layers.UpSampling1D(0), ValueError, "`size` should be a positive integer"),
         (lambda: layers.UpSampling2D(0), ValueError, "`size` argument must be a tuple of 2"),
-        (lambda: layers.UpSampling2D(interpolation="area"), ValueError, "`interpolation` argument"),
+        (
+            lambda: layers.UpSampling2D(interpolation="linear"),
+            ValueError,
+            "`interpolation` argument",
+        ),
         (lambda: layers.UpSampling3D((1, 2)), ValueError, "`size` argument must be a tuple of 3"),
         (lambda: layers.GlobalMaxPooling2D()(np.ones((2, 3, 4))), ValueError, "found ndim=3"),
         (lambda: layers.GlobalAveragePooling3D("x"), ValueError, "`data_format` argument must"),

@@ -134,6 +134,10 @@ CASES = [
     Case("UpSampling2D", (2, 2, 2, 3), integers=5),
     Case("UpSampling2D", (2, 3, 2, 4), {"size": [2, 3], "interpolation": "bilinear"}),
     Case("UpSampling2D", (2, 2, 3, 4), {"interpolation": "bilinear", "data_format": FIRST}),
+    *(
+        Case("UpSampling2D", (2, 3, 2, 2), {"interpolation": interpolation})
+        for interpolation in ("bicubic", "lanczos3", "lanczos5")
+    ),
     Case("UpSampling3D", (2, 1, 2, 2, 3), {"size": [2, 1, 3]}),
     Case("UpSampling3D", (2, 1, 2, 2, 3), {"size": 2, "data_format": FIRST}),
     Case("BatchNormalization", (3, 4, 2, 3), {"momentum": 0.5}),
