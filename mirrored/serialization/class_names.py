@@ -239,8 +239,8 @@ def public_operation(name: str) -> Any:
     Args:
         name: The function's name.
     """
-    value = _lookup("keras.ops", name)
-    return value if isinstance(value, FunctionType) else None
+    values = (_lookup(home, name) for home in ("keras.ops", "keras.ops.image"))
+    return next((value for value in values if isinstance(value, FunctionType)), None)
 
 
 @functools.lru_cache(maxsize=512)

@@ -26,6 +26,9 @@ _MODULES = {
     """,
     "core": "cast saturate_cast scatter scatter_update slice slice_update stop_gradient unstack",
     "einops": "rearrange",
+    "image": """
+        affine_transform crop_images hsv_to_rgb pad_images resize rgb_to_grayscale rgb_to_hsv
+    """,
 }
 _MODULE = {name: home for home, names in _MODULES.items() for name in names.split()}
 # Classes whose names are not those of the functions with capitals.
@@ -35,10 +38,13 @@ _CLASSES = {
     "cdist": "CDist",
     "conj": "Conjugate",
     "hard_swish": "HardSilu",
+    "hsv_to_rgb": "HSVToRGB",
     "in_top_k": "InTopK",
     "isin": "IsIn",
     "layer_normalization": "LayerNorm",
     "psnr": "PSNR",
+    "rgb_to_grayscale": "RGBToGrayscale",
+    "rgb_to_hsv": "RGBToHSV",
     "rms_normalization": "RMSNorm",
     "searchsorted": "SearchSorted",
     "svd": "SVD",
@@ -49,17 +55,20 @@ _NAMES = {kind: name for name, kind in _CLASSES.items() if kind not in _SHARED}
 # The arguments of functions that are those of a call, in its order; the others are settings.
 _OF_A_CALL = frozenset(("x", "x1", "x2", "xs", "condition", "variable", "fill_value"))
 _CALLS = {
+    "affine_transform": "images transform",
     "average": "x",
     "batch_normalization": "x mean variance offset scale",
     "bincount": "x",
     "binary_crossentropy": "target output",
     "categorical_crossentropy": "target output",
     "cdist": "x y",
+    "crop_images": "images",
     "diff": "a",
     "digitize": "x bins",
     "dot_product_attention": "query key value",
     "einsum": "operands",
     "geomspace": "start stop",
+    "hsv_to_rgb": "images",
     "in_top_k": "targets predictions",
     "isclose": "x1 x2 rtol atol",
     "layer_normalization": "x gamma beta",
@@ -70,9 +79,13 @@ _CALLS = {
     "nanpercentile": "x q",
     "nanquantile": "x q",
     "pad": "x",
+    "pad_images": "images",
     "percentile": "x q",
     "quantile": "x q",
     "rearrange": "tensor pattern",
+    "resize": "images",
+    "rgb_to_grayscale": "images",
+    "rgb_to_hsv": "images",
     "rms_normalization": "x",
     "rot90": "array",
     "scatter": "indices values",

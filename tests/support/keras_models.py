@@ -124,6 +124,7 @@ def images(keras: Any) -> Any:
     pixels = layers.RandomZoom(0.1)(layers.RandomRotation((-0.1, 0.2), "wrap")(pixels))
     pixels = layers.RandomTranslation(0.1, [0.0, 0.2], seed=4)(pixels)
     pixels = layers.RandomContrast(0.1)(layers.RandomBrightness(0.2)(pixels))
+    pixels = keras.ops.image.crop_images(keras.ops.image.pad_images(pixels, 1, 0, 0, 1), 0, 0, 1, 1)
     pixels = layers.CenterCrop(2, 2)(layers.Resizing(4, 4, "nearest")(pixels))
     pixels = layers.ZeroPadding2D(((1, 0), 2))(pixels)
     pixels = layers.BatchNormalization()(layers.SpatialDropout2D(0.5)(pixels))

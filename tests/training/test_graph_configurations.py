@@ -53,3 +53,28 @@ def test_layers_whose_calls_lead_in_a_circle() -> None:
     first["inbound_nodes"].reverse()
     with pytest.raises(ValueError, match=r"failed to be resolved: \['dense"):
         mr.Model.from_config(config)
+
+
+def test_operations_of_images_have_keras_classes() -> None:
+    images, turns = mr.layers.Input((4, 5, 3)), mr.layers.Input((8,))
+    of_images = mr.keras.ops.image
+    x = of_images.pad_images(of_images.resize(images, (6, 7)), 1, 1, 1, target_width=9)
+    x = of_images.hsv_to_rgb(of_images.rgb_to_hsv(of_images.crop_images(x, 1, 1, 1, 1)))
+    moved = of_images.affine_transform(x, turns, fill_mode="wrap")
+    model = mr.Model([images, turns], of_images.rgb_to_grayscale(moved))
+    config = model.get_config()
+    entries = [entry for entry in config["layers"] if entry["class_name"] != "InputLayer"]
+    assert [entry["class_name"] for entry in entries] == [
+        "Resize",
+        "PadImages",
+        "CropImages",
+        "RGBToHSV",
+        "HSVToRGB",
+        "AffineTransform",
+        "RGBToGrayscale",
+    ]
+    assert {entry["module"] for entry in entries} == {"keras.src.ops.image"}
+    again = mr.Model.from_config(config)
+    rng = np.random.default_rng(0)
+    data = [rng.uniform(size=size).astype(np.float32) for size in ((2, 4, 5, 3), (2, 8))]
+    np.testing.assert_array_equal(again(data), model(data))
