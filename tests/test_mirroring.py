@@ -47,8 +47,9 @@ TESTED_IN = {
     "test_main.py": "__main__ version _commands/*",
     "test_profiler.py": "devices/work_timing program/timed_program profiling/step_trace",
     "test_public_api.py": "keras/* callbacks config/experimental data/experimental experimental/* "
-    "distribute/experimental dtypes initializers io linalg losses math metrics nn/experimental "
-    "optimizers random/experimental summary/experimental test train types/experimental",
+    "distribute/experimental dtypes image initializers io linalg losses math metrics "
+    "nn/experimental optimizers random/experimental summary/experimental test train "
+    "types/experimental",
     "test_worker_parity.py": "distribute/global_batch",
     "training/callbacks/test_runs.py": "training/callbacks/*",
     "training/files/test_keras_weights.py": "training/files/hdf5_file _extras",

@@ -7,7 +7,7 @@ from mirrored import ops
 from mirrored._arguments import explain_functions
 from mirrored._types import ShapeLike, TensorLike
 from mirrored.layers.shapes import as_data_format
-from mirrored.ops import Tensor, image_hues
+from mirrored.ops import Tensor, image_colors, image_hues
 from mirrored.ops.image_transforms import check_rank, fitted, transformed, with_last_channels
 from mirrored.ops.manipulation import pad
 from mirrored.ops.spec import FLOATS, float32
@@ -129,7 +129,7 @@ def rgb_to_grayscale(images: TensorLike, data_format: str | None = None) -> Tens
     weights = ops.constant([[0.2989], [0.5870], [0.1140]], kind)
 
     def change(x: Tensor) -> Tensor:
-        return ops.cast(ops.tensordot(ops.cast(x, kind), weights, 1), x.dtype)
+        return ops.cast(image_colors.mixed(ops.cast(x, kind), weights), x.dtype)
 
     return with_last_channels(x, form, change)
 

@@ -4,6 +4,8 @@ What is drawn for images of a batch belongs to the examples of the global batch,
 of replicas draws what one device draws.
 """
 
+import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +21,6 @@ from mirrored.ops.conversion import adopt, constant, convert_to_tensor, is_tenso
 from mirrored.ops.elementwise import maximum, minimum
 from mirrored.ops.gathering import gather
 from mirrored.ops.image_geometry import as_image, as_images, flip_left_right, flip_up_down
-from mirrored.ops.linalg import matmul
 from mirrored.ops.manipulation import tile
 from mirrored.ops.powers import RSQRT, pow
 from mirrored.ops.random import uniform_by_example
@@ -194,13 +195,30 @@ def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
     """
     x = adopt(images, None)
     weights = constant([[0.2989], [0.5870], [0.1140]], float32)
-    return convert_image_dtype(_mixed(convert_image_dtype(x, float32), weights), x.dtype)
+    return convert_image_dtype(mixed(convert_image_dtype(x, float32), weights), x.dtype)
 
 
-def _mixed(x: Tensor, weights: Tensor) -> Tensor:
-    """Return sums of channels with weights."""
-    rows = reshape(x, (-1, x.shape[-1])) if x.shape[-1] else x
-    return reshape(matmul(rows, weights), (*x.shape[:-1], weights.shape[1]))
+def mixed(x: Tensor, weights: Tensor) -> Tensor:
+    """Return sums of channels with weights, one after the other.
+
+    A product of matrices would have fewer digits on cards.
+
+    Args:
+        x: Shape (..., channels).
+        weights: Shape (channels, results).
+
+    Raises:
+        InvalidArgumentError: The channels are others.
+    """
+    channels = weights.shape[0]
+    if x.shape[-1:] != (channels,):
+        rows = shape_text((int(np.prod(x.shape[:-1])), *x.shape[-1:]))
+        raise InvalidArgumentError(
+            f"Matrix size-incompatible: In[0]: {rows}, In[1]: {shape_text(weights.shape)} "
+            "[Op:MatMul]"
+        )
+    terms = (x[..., i : i + 1] * weights[i] for i in range(channels))
+    return functools.reduce(operator.add, terms)
 
 
 def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
@@ -251,7 +269,7 @@ _FROM_YUV = [
 
 def _channels(images: Any, weights: list[list[float]]) -> Tensor:
     x = adopt(images, None)
-    return _mixed(x, convert_to_tensor(weights, x.dtype))
+    return mixed(x, convert_to_tensor(weights, x.dtype))
 
 
 def rgb_to_yiq(images: TensorLike) -> Tensor:
@@ -591,4 +609,4 @@ def stateless_random_crop(
     return _cropped(value, size, lambda axis, count: drawn[axis] % count)
 
 
-explain_functions(__name__, all_but="between changed of_seed stream")
+explain_functions(__name__, all_but="between changed mixed of_seed stream")

@@ -52,6 +52,27 @@ def test_as_in_tensorflow(case: str) -> None:
     np.testing.assert_array_equal(recorded, output)
 
 
+ON_CARDS = (
+    "I.resize(x, (5, 3), 'bicubic', antialias=False)",
+    "I.resize(x, (2, 3))",
+    "I.rgb_to_grayscale(c)",
+    "I.adjust_hue(c, 0.3)",
+    "K.affine_transform(x, T['turn'], 'bilinear', 'reflect', 3)",
+)
+
+
+@cases("case", ON_CARDS)
+def test_on_the_emulated_card(emulated_cuda: Callable[[], Any], case: str) -> None:
+    """In all digits of float32: none is a product of matrices, which has fewer on cards."""
+    emulated_cuda()
+    text, name = CASES[case]
+    with mr.device("GPU:0"):
+        output, slope = image_values.results(mr, text, name)
+    _close(output, EXPECTED[case][0], text)
+    if EXPECTED[case][1] is not None:
+        _close(slope, EXPECTED[case][1], text)
+
+
 EMPTY = {
     "resize": (lambda x: mr.image.resize(x, (5, 2)), (0, 5, 2, 1)),
     "flip": (mr.image.random_flip_left_right, (0, 3, 4, 1)),
