@@ -19,6 +19,7 @@ from mirrored.errors import FailedPreconditionError, InvalidArgumentError
 EXPECTED = json.loads(image_values.FILE.read_text("utf-8"))
 X = image_values.INPUTS["x"]
 CASES = {text.format(name): (text, name) for text, name in image_values.CASES}
+RECORDED = {*list(CASES)[::3]}
 _CLOSE = {"float64": 1e-12, "float32": 1e-5, "float16": 1e-3}
 # TensorFlow computes these in float32 too, in another order.
 _IN_SINGLES = ("contrast", "gamma", "gray")
@@ -39,12 +40,14 @@ def test_the_table_has_all_calls() -> None:
 
 @cases("case", CASES)
 def test_as_in_tensorflow(case: str) -> None:
-    """Values and gradients, and both again in bits in a recorded function."""
+    """Values and gradients; and, in a third of the cases, bits of a recorded function."""
     text, name = CASES[case]
     output, slope = image_values.results(mr, text, name)
     _close(output, EXPECTED[case][0], text)
     if EXPECTED[case][1] is not None:
         _close(slope, EXPECTED[case][1], text)
+    if case not in RECORDED:
+        return
     transforms = {key: np.float32(row) for key, row in image_values.TRANSFORMS.items()}
     names = {"I": mr.image, "K": mr.keras.ops.image, "T": transforms, "np": np}
     call = mr.function(lambda x: eval(text.format("x"), {**names, "x": x}))
