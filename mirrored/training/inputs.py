@@ -134,13 +134,20 @@ def _prepare(
     plan: RunPlan, use: str, epochs: Epochs, validation: Epochs | None
 ) -> "_InputForm | None":
     model = plan.model
-    if plan.is_custom(_KINDS[use]) and not (model.has_call and _takes(model, epochs.example)):
+    is_custom = plan.is_custom(_KINDS[use])
+    if is_custom and not (model.has_call and _takes(model, epochs.example)):
         return None  # Custom steps call other models, or this one with parts of what there is.
     form = _usable(plan, use, epochs)
     if model.built and model.__state__.output_shape is not None:
         model.check_input_shape(form.fitted)
     else:
-        model.build_for(form.fitted, form.dtypes)
+        try:
+            with undone_on_failure([layer for layer, _ in plan.layers]):
+                model.build_for(form.fitted, form.dtypes)
+        except Exception:
+            if not is_custom:
+                raise
+            return None  # The step calls it with something else, or raises the same.
         plan.look_up()
     compilation = model.__state__.compilation
     if compilation is not None and compilation.outputs is None:

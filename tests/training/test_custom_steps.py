@@ -607,6 +607,39 @@ def test_a_loss_with_several_values_in_a_step_of_one_batch_size() -> None:
         model.fit(X[:8], Y[:8], batch_size=8, verbose=0)
 
 
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_a_step_that_calls_the_model_on_all_columns(replicas: int) -> None:
+    """As in Keras' Siamese networks, whose batches are pairs or triples of inputs."""
+
+    class Pairs(mr.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = mr.layers.Dense(2, kernel_initializer="ones")
+
+        def call(self, inputs: Any) -> Any:
+            first, second = (self.dense(columns) for columns in inputs)
+            return mr.reduce_sum((first - second) ** 2, axis=-1)
+
+        def train_step(self, data: Any) -> Any:
+            with mr.GradientTape() as tape:
+                loss = mr.reduce_mean(self(data))
+            self.optimizer.minimize(loss, self.trainable_variables, tape=tape)
+            return {"loss": loss}
+
+    with on(replicas).scope():
+        model = Pairs()
+        model.compile(mr.optimizers.SGD(0.01))
+    pairs = mr.data.Dataset.from_tensor_slices((X, X[::-1])).batch(5)
+    losses = model.fit(pairs, epochs=2, verbose=0).history["loss"]
+    kernel = np.ones((3, 2))
+    for _ in range(2):
+        for place in (0, 5, 10):
+            apart = X[place : place + 5] - X[::-1][place : place + 5]
+            kernel = kernel - 0.02 * apart.T @ apart @ kernel / len(apart)
+    np.testing.assert_allclose(model.dense.get_weights()[0], kernel, rtol=1e-12)
+    assert losses[1] < losses[0]
+
+
 def test_without_an_optimizer_or_a_loss() -> None:
     inputs = mr.layers.Input((3,))
     model = mr.Model(inputs, mr.layers.Dense(1)(inputs))
