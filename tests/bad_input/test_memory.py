@@ -83,7 +83,7 @@ def place_of(error: BaseException, places: dict[str, str]) -> str:
 def fill(gpu: str, free: int) -> mr.Tensor:
     """Return a tensor that leaves so many bytes free on a device."""
     with mr.device(gpu):
-        return mr.zeros(((TOTAL - get_memory_info(gpu)["current"] - free) // 4,))
+        return mr.zeros((TOTAL - get_memory_info(gpu)["current"] - free,), "uint8")
 
 
 @pytest.mark.behaviour("out-of-memory-of-a-step")
@@ -141,6 +141,57 @@ def test_out_of_memory_at_every_place(
     # With the memory free again, training is what it would have been.
     train(model, **options)
     assert state(model) == state(reference)
+
+
+def make_convolutional(strategy: mr.MirroredStrategy, **compile: Any) -> mr.Model:
+    """Return a model whose convolutions and poolings need memory for blocks of patches."""
+    mr.random.set_seed(2)
+    with strategy.scope():
+        model = mr.Sequential([mr.layers.Input(shape=(64,)), mr.layers.Reshape((8, 8, 1))])
+        model.add(mr.layers.Conv2D(4, 3, padding="same", activation="relu"))
+        model.add(mr.layers.BatchNormalization())
+        model.add(mr.layers.DepthwiseConv2D(3))
+        model.add(mr.layers.MaxPooling2D(2))
+        model.add(mr.layers.Conv2DTranspose(3, 3, strides=2))
+        model.add(mr.layers.AveragePooling2D(3, strides=2))
+        model.add(mr.layers.Flatten())
+        model.add(mr.layers.Dense(CLASSES, "softmax"))
+        loss = "sparse_categorical_crossentropy"
+        model.compile(mr.optim.SGD(0.01, momentum=0.9), loss, **compile)
+    return model
+
+
+@pytest.mark.parametrize("eager", [pytest.param(True, marks=pytest.mark.slow), False])
+def test_the_last_byte_of_a_convolutional_model(
+    eager: bool,
+    replicas: int,
+    simulate: Callable[..., Any],
+    no_collector: None,
+    train: Callable[..., mr.callbacks.History],
+    state: Callable[..., list[bytes]],
+    data: tuple[np.ndarray, np.ndarray],
+) -> None:
+    """With a byte less than it needs a step raises and leaves nothing; with that byte it fits."""
+    simulate(replicas, memory_limit=1)
+    strategy = mr.MirroredStrategy()
+    gpu = f"GPU:{replicas - 1}"
+    model, reference = (make_convolutional(strategy, run_eagerly=eager) for _ in range(2))
+    options: dict[str, Any] = {"x": WIDE[:7], "y": data[1][:7], "batch_size": 7}  # One step.
+    base = get_memory_info(gpu)["current"]
+    mr.config.experimental.reset_memory_stats(gpu)
+    train(reference, **options)
+    need = get_memory_info(gpu)["peak"] - base
+    before = state(model)
+    full = fill(gpu, need - 1)
+    held = in_use()
+    with pytest.raises(ResourceExhaustedError, match=rf"OOM when allocating .*device:{gpu}: "):
+        train(model, **options)
+    assert (in_use(), state(model)) == (held, before)
+    del full
+    full = fill(gpu, need)
+    train(model, **options)
+    assert state(model) == state(reference)
+    del full
 
 
 def test_a_smaller_batch_fits(

@@ -14,6 +14,7 @@ import mirrored as mr
 from mirrored import devices, layers
 
 FEATURES, CLASSES = 5, 3
+IMAGE = (5, 4, 2)
 EPOCHS = 2
 
 
@@ -34,6 +35,7 @@ class Case:
     validate: bool
     shuffle: bool
     seed: int
+    images: bool = False
 
 
 def make_optimizer(case: Case) -> mr.optim.Optimizer:
@@ -64,8 +66,9 @@ def make_model(case: Case) -> mr.Model:
         "binary": "binary_crossentropy",
         "function": charbonnier,
     }.get(case.loss, "mse")
-    x = mr.layers.Input(shape=(FEATURES,))
-    hidden = mr.layers.Dense(7, activation=case.activation, kernel_regularizer=penalty)(x)
+    x = mr.layers.Input(shape=IMAGE if case.images else (FEATURES,))
+    hidden = convolved(x, case.activation, penalty) if case.images else x
+    hidden = mr.layers.Dense(7, activation=case.activation, kernel_regularizer=penalty)(hidden)
     hidden = mr.layers.Dropout(case.dropout)(hidden)
     outputs = mr.layers.Dense(CLASSES, activation=out, bias_regularizer=penalty)(hidden)
     model = mr.Model(x, outputs)
@@ -79,9 +82,26 @@ def make_model(case: Case) -> mr.Model:
     return model
 
 
+def convolved(x: Any, activation: str, penalty: Any = None) -> Any:
+    """Return features of images: what layers of convolution, pooling and normalization make."""
+    stack = [
+        mr.layers.Conv2D(3, 2, activation=activation, kernel_regularizer=penalty),
+        mr.layers.BatchNormalization(momentum=0.5),
+        mr.layers.DepthwiseConv2D(2, depth_multiplier=2, padding="same"),
+        mr.layers.MaxPooling2D(2, strides=1),
+        mr.layers.Conv2DTranspose(2, 3, strides=2, activation=activation),
+        mr.layers.BatchNormalization(),
+        mr.layers.AveragePooling2D(3, strides=2, padding="same"),
+        mr.layers.Flatten(),
+    ]
+    for layer in stack:
+        x = layer(x)
+    return x
+
+
 def make_data(case: Case) -> dict[str, Any]:
     rng = np.random.default_rng(case.seed)
-    x = rng.normal(size=(case.examples, FEATURES))
+    x = rng.normal(size=(case.examples, *(IMAGE if case.images else (FEATURES,))))
     y: Any = rng.uniform(0.1, 0.9, size=(case.examples, CLASSES))
     if case.loss == "sparse":
         y = rng.integers(0, CLASSES, size=case.examples)
@@ -89,6 +109,15 @@ def make_data(case: Case) -> dict[str, Any]:
         y = y / y.sum(axis=1, keepdims=True)
     weights = rng.uniform(0.5, 2.0, size=case.examples) if case.weighted else None
     return {"x": x, "y": y, "sample_weight": weights}
+
+
+def begin(replicas: int, floatx: str, seed: int) -> None:
+    """Let a run begin as the first one of a program does, with so many simulated GPUs."""
+    devices.reset_devices()
+    layers.reset_names()
+    mr.keras.backend.set_floatx(floatx)
+    mr.random.set_seed(seed)
+    mr.config.experimental.set_simulated_gpus(replicas)
 
 
 def train(
@@ -101,11 +130,7 @@ def train(
 
     With so many simulated GPUs, which a strategy makes replicas of.
     """
-    devices.reset_devices()
-    layers.reset_names()
-    mr.keras.backend.set_floatx(floatx)
-    mr.random.set_seed(case.seed)
-    mr.config.experimental.set_simulated_gpus(replicas)
+    begin(replicas, floatx, case.seed)
     with strategy_of().scope():
         model = make_model(case)
     data = make_data(case)
