@@ -96,12 +96,15 @@ def words_for(speed: float, peer: str) -> str:
 
 
 def title_of(workload: str) -> str:
-    """Return the sizes of a workload's network."""
+    """Return the sizes of a workload's network, or of its images and how many convolutions."""
     known = TIMED.get(workload)
     if known is None:
         return workload
-    sizes = "-".join(map(str, known.sizes))
     extra = ["Adam"] * (known.optimizer == "adam") + ["batch norm."] * known.normalized
+    sizes = known.network
+    if known.image:
+        convolutions = sum(layer.convolves for layer in known.layers)
+        sizes = f"{sizes.partition('-')[0]}, {convolutions} convolutions"
     return ", ".join([sizes, *extra])
 
 

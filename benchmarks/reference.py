@@ -1,10 +1,13 @@
 """What all contenders are held to: a workload trained in float64, one plain line after the other.
 
-It computes losses and weights, and is not measured.
+It computes losses and weights, and is not measured. A convolution is a product of what its windows
+hold, all at once; it shares nothing with the library.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,10 +17,27 @@ from benchmarks.workloads import (
     CHECK_EPOCHS,
     NORM_EPSILON,
     Array,
+    Layer,
     Workload,
     initial_weights,
     make_data,
 )
+
+PLACES = tuple(itertools.product(range(3), range(3)))  # In a window.
+
+
+class Trace(NamedTuple):
+    """What the way back needs of a layer.
+
+    Attributes:
+        entering: The layer's inputs.
+        normal: Normalised values and their deviation, where there is normalisation.
+        leaving: What follows from the activation, before pooling.
+    """
+
+    entering: Array
+    normal: tuple[Array, Array] | None
+    leaving: Array
 
 
 class Reference:
@@ -31,13 +51,13 @@ class Reference:
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
         self.weights = [each.astype(np.float64) for each in initial_weights(workload)]
-        if workload.normalized:
-            for size in workload.sizes[1:-1]:
-                self.weights += [np.ones(size), np.zeros(size)]
-        self.layers = len(workload.sizes) - 1
+        self.layers = workload.layers
+        for layer in self.layers[:-1] if workload.normalized else ():
+            self.weights += [np.ones(layer.outputs), np.zeros(layer.outputs)]
         self.velocities = [np.zeros_like(each) for each in self.weights]
         self._squares = [np.zeros_like(each) for each in self.weights]
         self._steps = 0
+        self._margin = 1 if workload.padding == "same" else 0
 
     def fit(self, x: Array, y: Array, epochs: int) -> list[float]:
         """Train in the order of the data; return the mean loss of each epoch."""
@@ -52,27 +72,51 @@ class Reference:
 
     def loss(self, x: Array, y: Array) -> float:
         """Return the loss of a batch."""
-        return self._loss(self._forward(x)[0][-1], y)[0]
+        return self._loss(self._forward(x)[-1].leaving, y)[0]
 
     def _step(self, x: Array, y: Array) -> float:
-        outputs, normals = self._forward(x)
-        loss, gradient = self._loss(outputs[-1], y)
+        traces = self._forward(x)
+        loss, gradient = self._loss(traces[-1].leaving, y)
         gradients = [np.zeros_like(each) for each in self.weights]
-        for layer in reversed(range(self.layers)):
-            entering = outputs[layer]
-            if normals[layer] is not None:
-                place = 2 * (self.layers + layer)
-                z, deviation = normals[layer]
-                gradients[place : place + 2] = [(gradient * z).sum(axis=0), gradient.sum(axis=0)]
+        for index in reversed(range(len(self.layers))):
+            layer, (entering, normal, leaving) = self.layers[index], traces[index]
+            examples = tuple(range(leaving.ndim - 1))
+            if index < len(self.layers) - 1:
+                if layer.pooled:
+                    gradient = _unpooled(leaving, gradient)
+                tanh = self.workload.activation == "tanh"
+                gradient = gradient.reshape(leaving.shape)
+                gradient = gradient * (1.0 - leaving**2 if tanh else leaving > 0)
+            if normal is not None:
+                place = 2 * (len(self.layers) + index)
+                z, deviation = normal
+                scaled = (gradient * z).sum(axis=examples)
+                gradients[place : place + 2] = [scaled, gradient.sum(axis=examples)]
                 inner = gradient * self.weights[place]
-                gradient = inner - inner.mean(axis=0) - z * (inner * z).mean(axis=0)
+                gradient = inner - inner.mean(axis=examples)
+                gradient -= z * (inner * z).mean(axis=examples)
                 gradient /= deviation
-            gradients[2 * layer : 2 * layer + 2] = [entering.T @ gradient, gradient.sum(axis=0)]
-            if layer:
-                slope = 1.0 - entering**2 if self.workload.activation == "tanh" else entering > 0
-                gradient = (gradient @ self.weights[2 * layer].T) * slope
+            kernel = self.weights[2 * index]
+            weight, inputs = self._backward(layer, entering, kernel, gradient)
+            gradients[2 * index : 2 * index + 2] = [weight, gradient.sum(axis=examples)]
+            gradient = inputs
         self._update(gradients)
         return loss
+
+    def _backward(
+        self, layer: Layer, entering: Array, kernel: Array, gradient: Array
+    ) -> tuple[Array, Array]:
+        """Return the gradients of a kernel and of a layer's inputs."""
+        if not layer.convolves:
+            return entering.T @ gradient, gradient @ kernel.T
+        patches = _patches(entering, self._margin)
+        weight = np.tensordot(patches, gradient, ((0, 1, 2), (0, 1, 2)))
+        spread = np.tensordot(gradient, kernel, (3, 3))
+        inputs = np.zeros_like(_padded(entering, self._margin))
+        for row, column in PLACES:
+            _seen(inputs, row, column)[...] += spread[:, :, :, row, column]
+        rows, columns = (slice(self._margin, side - self._margin) for side in inputs.shape[1:3])
+        return weight, inputs[:, rows, columns]
 
     def _update(self, gradients: Sequence[Array]) -> None:
         rate, self._steps = self.workload.learning_rate, self._steps + 1
@@ -90,24 +134,29 @@ class Reference:
             velocity -= rate * gradient
             weight += velocity
 
-    def _forward(self, x: Array) -> tuple[list[Array], list[tuple[Array, Array] | None]]:
-        """Return the inputs and what each layer makes of them, and each normalisation's results."""
-        outputs = [x]
-        normals: list[tuple[Array, Array] | None] = []
-        for layer in range(self.layers):
-            z = outputs[-1] @ self.weights[2 * layer] + self.weights[2 * layer + 1]
-            hidden = layer < self.layers - 1
+    def _forward(self, x: Array) -> list[Trace]:
+        """Return what each layer makes of the inputs."""
+        traces = []
+        for index, layer in enumerate(self.layers):
+            kernel, bias = self.weights[2 * index : 2 * index + 2]
+            entering = x if layer.convolves else x.reshape(len(x), -1)
+            if layer.convolves:
+                z = np.tensordot(_patches(entering, self._margin), kernel, 3) + bias
+            else:
+                z = entering @ kernel + bias
+            hidden = index < len(self.layers) - 1
             normal = None
             if hidden and self.workload.normalized:
-                scale, offset = self.weights[2 * (self.layers + layer) :][:2]
-                deviation = np.sqrt(z.var(axis=0) + NORM_EPSILON)
-                normal = ((z - z.mean(axis=0)) / deviation, deviation)
+                examples = tuple(range(z.ndim - 1))
+                scale, offset = self.weights[2 * (len(self.layers) + index) :][:2]
+                deviation = np.sqrt(z.var(axis=examples) + NORM_EPSILON)
+                normal = ((z - z.mean(axis=examples)) / deviation, deviation)
                 z = normal[0] * scale + offset
             if hidden:
                 z = np.tanh(z) if self.workload.activation == "tanh" else np.maximum(z, 0.0)
-            outputs.append(z)
-            normals.append(normal)
-        return outputs, normals
+            traces.append(Trace(entering, normal, z))
+            x = _blocks(z).max(axis=(2, 4)) if layer.pooled else z
+        return traces
 
     def _loss(self, z: Array, y: Array) -> tuple[float, Array]:
         if self.workload.loss == "mse":
@@ -119,6 +168,45 @@ class Reference:
         gradient = np.exp(logs)
         gradient[examples, y] -= 1.0
         return float(-logs[examples, y].mean()), gradient / len(y)
+
+
+def _padded(x: Array, margin: int) -> Array:
+    """Return images with zeros around them."""
+    return np.pad(x, ((0, 0), (margin, margin), (margin, margin), (0, 0)))
+
+
+def _seen(padded: Array, row: int, column: int) -> Array:
+    """Return a view of what all windows have at a place."""
+    _, rows, columns, _ = padded.shape
+    return padded[:, row : row + rows - 2, column : column + columns - 2]
+
+
+def _patches(x: Array, margin: int) -> Array:
+    """Return what is in each window: examples, windows' rows and columns, 3, 3, channels."""
+    padded = _padded(x, margin)
+    patches = np.stack([_seen(padded, *place) for place in PLACES], axis=3)
+    return patches.reshape(*patches.shape[:3], 3, 3, -1)
+
+
+def _blocks(x: Array) -> Array:
+    """Return 2 x 2 blocks on axes 2 and 4; a last odd row or column is in none."""
+    examples, rows, columns, channels = x.shape
+    even = x[:, : rows // 2 * 2, : columns // 2 * 2]
+    return even.reshape(examples, rows // 2, 2, columns // 2, 2, channels)
+
+
+def _unpooled(x: Array, gradient: Array) -> Array:
+    """Return the gradient of pooling's inputs.
+
+    Equal values in a block all get it: they are zeros of ReLU, which lets none through.
+    """
+    blocks = _blocks(x)
+    largest = blocks.max(axis=(2, 4), keepdims=True)
+    picked = (blocks == largest) * gradient.reshape(largest.shape)
+    spread = np.zeros_like(x)
+    even = picked.reshape(len(x), 2 * blocks.shape[1], 2 * blocks.shape[3], -1)
+    spread[:, : even.shape[1], : even.shape[2]] = even
+    return spread
 
 
 def check_losses(workload: Workload) -> list[float]:

@@ -122,13 +122,13 @@ def targets(report: Report) -> str:
 def description(workload: Workload) -> str:
     """Return a workload's network, batch and matrix products in a sentence."""
     flops = sum(product.flops for product in matrix_products(workload))
-    sizes = "-".join(map(str, workload.sizes))
-    more = {"adam": ", Adam"}.get(workload.optimizer, "")
+    more = ", convolutions of 3 x 3" if workload.image else ""
+    more += {"adam": ", Adam"}.get(workload.optimizer, "")
     if workload.normalized:
         more += ", with batch normalisation before the activations"
     return (
-        f"{sizes}{more}, batch {workload.batch}, {workload.steps} steps an epoch; the matrix "
-        f"products of a step are {flops / 1e6:.3g} million operations."
+        f"{workload.network}{more}, batch {workload.batch}, {workload.steps} steps an epoch; "
+        f"the matrix products of a step are {flops / 1e6:.3g} million operations."
     )
 
 

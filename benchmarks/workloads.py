@@ -3,6 +3,7 @@
 It is plain NumPy, so that each environment makes the same numbers from the same seeds.
 """
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +16,46 @@ CHECK_EPOCHS = 2  # Before anything is timed, to see that all do the same work.
 RESULT_EPOCHS = 3  # Of the data that do not divide evenly.
 
 
+POOL = "pool"  # The stage that keeps the largest of 2 x 2 outputs.
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer with a kernel and a bias: a convolution by windows of 3 x 3, or a dense one.
+
+    Attributes:
+        kernel: The kernel's shape: inputs and outputs, for a convolution after the window's shape.
+        places: The number of windows in an image; 1 for a dense layer.
+        pooled: Whether pooling follows the activation.
+    """
+
+    kernel: tuple[int, ...]
+    places: int = 1
+    pooled: bool = False
+
+    @property
+    def convolves(self) -> bool:
+        """Whether it is a convolution."""
+        return len(self.kernel) > 2
+
+    @property
+    def inputs(self) -> int:
+        """Inputs of each output."""
+        return math.prod(self.kernel[:-1])
+
+    @property
+    def outputs(self) -> int:
+        """Features or filters."""
+        return self.kernel[-1]
+
+
 @dataclass(frozen=True)
 class Workload:
-    """A network of dense layers, and how it is trained.
+    """A network of dense layers, after convolutions or not, and how it is trained.
 
     Attributes:
         name: What the report calls it.
-        sizes: Features of the inputs, of each hidden layer and of the outputs.
+        sizes: Features of the inputs, of each hidden dense layer and of the outputs.
         batch: Examples a step, over all replicas together.
         examples: Examples an epoch.
         activation: What follows each layer but the last: "relu" or "tanh".
@@ -31,6 +65,9 @@ class Workload:
         optimizer: "sgd" or "adam", with Keras' settings.
         normalized: Whether batch normalisation comes before the activations, over the whole batch
             where a contender can.
+        image: Rows, columns and channels of the inputs of a network with convolutions.
+        stages: The filters of each convolution, and "pool" where pooling follows it.
+        padding: The convolutions', "valid" or "same".
     """
 
     name: str
@@ -43,6 +80,37 @@ class Workload:
     momentum: float = 0.9
     optimizer: str = "sgd"
     normalized: bool = False
+    image: tuple[int, ...] = ()
+    stages: tuple[int | str, ...] = ()
+    padding: str = "valid"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of an example."""
+        return self.image or self.sizes[:1]
+
+    @property
+    def layers(self) -> list[Layer]:
+        """All layers with weights, in their order."""
+        layers = []
+        *sides, channels = self.shape
+        for index, stage in enumerate(self.stages):
+            if isinstance(stage, str):
+                sides = [side // 2 for side in sides]
+                continue
+            if self.padding == "valid":
+                sides = [side - 2 for side in sides]
+            kernel = (3, 3, channels, stage)
+            pooled = self.stages[index + 1 : index + 2] == (POOL,)
+            layers.append(Layer(kernel, math.prod(sides), pooled))
+            channels = stage
+        return layers + [Layer(pair) for pair in itertools.pairwise(self.sizes)]
+
+    @property
+    def network(self) -> str:
+        """The sizes of its parts as a short text."""
+        images = ["x".join(map(str, self.image)), *self.stages] if self.image else self.sizes[:1]
+        return "-".join(map(str, [*images, *self.sizes[1:]]))
 
     @property
     def steps(self) -> int:
@@ -52,9 +120,8 @@ class Workload:
     @property
     def parameter_bytes(self) -> int:
         """The size of all gradients together, which an all-reduce moves."""
-        pairs = zip(self.sizes, self.sizes[1:], strict=False)
-        scales = 2 * sum(self.sizes[1:-1]) if self.normalized else 0
-        return 4 * (sum((before + 1) * after for before, after in pairs) + scales)
+        scales = 2 * sum(each.outputs for each in self.layers[:-1]) if self.normalized else 0
+        return 4 * (sum((each.inputs + 1) * each.outputs for each in self.layers) + scales)
 
 
 def _many(name: str, sizes: tuple[int, ...], batch: int, steps: int, **options: Any) -> Workload:
@@ -71,6 +138,18 @@ TIMED = {
         _many("wide", (1024, 2048, 2048, 1024), 512, 16),
         _many("adam", (784, 512, 512, 10), 256, 64, optimizer="adam", learning_rate=0.0003),
         _many("norm", (64, 128, 128, 10), 128, 256, normalized=True),
+        _many("lenet", (1600, 128, 10), 128, 16, image=(28, 28, 1), stages=(32, POOL, 64, POOL)),
+        _many(
+            "cifar",
+            (2048, 10),
+            64,
+            8,
+            image=(32, 32, 3),
+            stages=(32, 32, POOL, 64, 64, POOL, 128, 128, POOL),
+            learning_rate=0.0003,
+            padding="same",
+            normalized=True,
+        ),
     )
 }
 # Those that are measured in every form: loops of one's own, and short fits.
@@ -103,41 +182,41 @@ def matrix_products(workload: Workload) -> list[Product]:
     """Return the matrix products of a step, in their order.
 
     These are the layers' outputs, the weights' gradients, and the gradients of all layers' inputs
-    but the first's, which no training needs.
+    but the first's, which no training needs. A convolution has a row for each window.
     """
-    layers = list(zip(workload.sizes, workload.sizes[1:], strict=False))
-    batch = workload.batch
-    products = [Product("forward", batch, before, after) for before, after in layers]
+    layers = [(workload.batch * each.places, each.inputs, each.outputs) for each in workload.layers]
+    products = [Product("forward", *layer) for layer in layers]
     for index in reversed(range(len(layers))):
-        before, after = layers[index]
-        products.append(Product("weight gradient", before, batch, after))
+        rows, before, after = layers[index]
+        products.append(Product("weight gradient", before, rows, after))
         if index:
-            products.append(Product("input gradient", batch, after, before))
+            products.append(Product("input gradient", rows, after, before))
     return products
 
 
 def make_data(workload: Workload) -> tuple[Array, Array]:
-    """Return inputs and targets: rows of float32, and for "sparse" labels of int32.
+    """Return inputs and targets: rows or images of float32, and for "sparse" labels of int32.
 
     The targets follow from the inputs but for some noise, so that training makes progress and
     stays finite however long it is measured.
     """
     rng = np.random.default_rng(SEED)
-    features, outputs = workload.sizes[0], workload.sizes[-1]
+    features, outputs = math.prod(workload.shape), workload.sizes[-1]
     x = rng.normal(size=(workload.examples, features)).astype(np.float32)
     teacher = rng.normal(size=(features, outputs)).astype(np.float32) / math.sqrt(features)
     scores = x @ teacher + 0.3 * rng.normal(size=(workload.examples, outputs)).astype(np.float32)
     if workload.loss == "mse":
         return x, scores.astype(np.float32)
-    return x, scores.argmax(axis=1).astype(np.int32)
+    return x.reshape(-1, *workload.shape), scores.argmax(axis=1).astype(np.int32)
 
 
 def initial_weights(workload: Workload) -> list[Array]:
     """Return kernel and bias of each layer: Glorot's uniform kernels, and biases of zero."""
     rng = np.random.default_rng(SEED + 1)
     weights: list[Array] = []
-    for before, after in zip(workload.sizes, workload.sizes[1:], strict=False):
-        limit = math.sqrt(6.0 / (before + after))
-        weights.append(rng.uniform(-limit, limit, size=(before, after)).astype(np.float32))
-        weights.append(np.zeros(after, np.float32))
+    for layer in workload.layers:
+        window = math.prod(layer.kernel[:-2])
+        limit = math.sqrt(6.0 / (layer.inputs + window * layer.outputs))
+        weights.append(rng.uniform(-limit, limit, size=layer.kernel).astype(np.float32))
+        weights.append(np.zeros(layer.outputs, np.float32))
     return weights

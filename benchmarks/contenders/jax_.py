@@ -28,23 +28,42 @@ def make_loss(workload: Workload) -> Any:
     """Return the mean loss of a batch as a function of weights, inputs and targets."""
     activation = jax.nn.relu if workload.activation == "relu" else jnp.tanh
 
-    layers = len(workload.sizes) - 1
+    layers = workload.layers
 
     def loss(weights: list[Any], x: Any, y: Any) -> Any:
-        for layer in range(layers):
-            x = x @ weights[2 * layer] + weights[2 * layer + 1]
-            if layer == layers - 1:
+        for index, layer in enumerate(layers):
+            kernel, bias = weights[2 * index : 2 * index + 2]
+            if layer.convolves:
+                x = convolved(workload, x, kernel) + bias
+            else:
+                x = x.reshape(len(x), -1) @ kernel + bias
+            if index == len(layers) - 1:
                 break
             if workload.normalized:
-                scale, offset = weights[2 * (layers + layer) :][:2]
-                x = jax.nn.standardize(x, axis=0, epsilon=NORM_EPSILON) * scale + offset
+                scale, offset = weights[2 * (len(layers) + index) :][:2]
+                examples = tuple(range(x.ndim - 1))
+                x = jax.nn.standardize(x, axis=examples, epsilon=NORM_EPSILON) * scale + offset
             x = activation(x)
+            if layer.pooled:
+                x = pooled(x)
         if workload.loss == "mse":
             return jnp.mean((x - y) ** 2)
         logs = jax.nn.log_softmax(x)
         return -jnp.mean(jnp.take_along_axis(logs, y[:, None], axis=1))
 
     return loss
+
+
+def convolved(workload: Workload, x: Any, kernel: Any) -> Any:
+    """Return images' convolution."""
+    return jax.lax.conv_general_dilated(
+        x, kernel, (1, 1), workload.padding.upper(), dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+
+
+def pooled(x: Any) -> Any:
+    """Return the largest values of 2 x 2 blocks."""
+    return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
 
 
 def make_step(workload: Workload) -> Any:
@@ -100,8 +119,8 @@ class Jax:
             self._sharded = self._everywhere = jax.devices()[0]
         weights = initial_weights(workload)
         self._count = len(weights)
-        for size in workload.sizes[1:-1] if workload.normalized else ():
-            weights += [np.ones(size, np.float32), np.zeros(size, np.float32)]
+        for layer in workload.layers[:-1] if workload.normalized else ():
+            weights += [np.ones(layer.outputs, np.float32), np.zeros(layer.outputs, np.float32)]
         slots = [
             [np.zeros_like(each) for each in weights]
             for _ in range(2 if workload.optimizer == "adam" else 1)

@@ -16,7 +16,7 @@ import numpy as np
 import mirrored as mr
 from benchmarks.contenders import protocol, workers
 from benchmarks.contenders.blas import blas_facts
-from benchmarks.workloads import Array, Workload, initial_weights
+from benchmarks.workloads import Array, Layer, Workload, initial_weights
 
 
 class Mirrored:
@@ -38,16 +38,17 @@ class Mirrored:
         if self.strategy.num_replicas_in_sync != replicas:
             raise RuntimeError(f"there are {self.strategy.num_replicas_in_sync} replicas")
         with self.strategy.scope():
-            inputs = outputs = mr.layers.Input(shape=(workload.sizes[0],))
-            for size in workload.sizes[1:-1]:
-                outputs = hidden_layer(workload, size, outputs)
-            outputs = mr.layers.Dense(workload.sizes[-1])(outputs)
+            inputs = outputs = mr.layers.Input(shape=workload.shape)
+            for layer in workload.layers[:-1]:
+                outputs = hidden_layer(workload, layer, outputs)
+            outputs = mr.layers.Dense(workload.sizes[-1])(flat(outputs))
             self.model = mr.Model(inputs, outputs)
             self.model.compile(optimizer=make_optimizer(workload), loss=make_loss(workload))
-        dense = [each for each in self.model.layers if isinstance(each, mr.layers.Dense)]
+        kinds = (mr.layers.Dense, mr.layers.Conv2D)
+        weighted = [layer for layer in self.model.layers if isinstance(layer, kinds)]
         weights = initial_weights(workload)
-        for index, layer in enumerate(dense):
-            layer.set_weights(weights[2 * index : 2 * index + 2])
+        for index, target in enumerate(weighted):
+            target.set_weights(weights[2 * index : 2 * index + 2])
 
     def load(self, x: Array, y: Array) -> Any:
         """Return the arrays as they are."""
@@ -125,12 +126,25 @@ class ShortFits(Mirrored):
         return losses
 
 
-def hidden_layer(workload: Workload, size: int, inputs: Any) -> Any:
-    """Return what a hidden layer of a workload makes of its inputs."""
-    if not workload.normalized:
-        return mr.layers.Dense(size, activation=workload.activation)(inputs)
-    outputs = mr.layers.BatchNormalization()(mr.layers.Dense(size)(inputs))
-    return mr.layers.Activation(workload.activation)(outputs)
+def hidden_layer(workload: Workload, layer: Layer, inputs: Any) -> Any:
+    """Return what a hidden layer of a workload makes of its inputs, and pooling after it."""
+    activation = None if workload.normalized else workload.activation
+    if layer.convolves:
+        convolve = mr.layers.Conv2D(
+            layer.outputs, 3, padding=workload.padding, activation=activation
+        )
+        outputs = convolve(inputs)
+    else:
+        outputs = mr.layers.Dense(layer.outputs, activation=activation)(flat(inputs))
+    if workload.normalized:
+        outputs = mr.layers.BatchNormalization()(outputs)
+        outputs = mr.layers.Activation(workload.activation)(outputs)
+    return mr.layers.MaxPooling2D()(outputs) if layer.pooled else outputs
+
+
+def flat(inputs: Any) -> Any:
+    """Return a row for each example."""
+    return mr.layers.Flatten()(inputs) if len(inputs.shape) > 2 else inputs
 
 
 def make_optimizer(workload: Workload) -> mr.optim.Optimizer:

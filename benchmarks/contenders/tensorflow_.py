@@ -15,7 +15,7 @@ import keras
 import tensorflow as tf
 
 from benchmarks.contenders import protocol
-from benchmarks.workloads import Array, Workload, initial_weights
+from benchmarks.workloads import Array, Layer, Workload, initial_weights
 
 
 class TensorFlow:
@@ -43,28 +43,38 @@ class TensorFlow:
             )
             scope = self._strategy.scope()
         with scope:
-            inputs = outputs = keras.Input(shape=(workload.sizes[0],))
-            for size in workload.sizes[1:-1]:
-                outputs = self._hidden_layer(size, outputs)
-            self.model = keras.Model(inputs, keras.layers.Dense(workload.sizes[-1])(outputs))
+            inputs = outputs = keras.Input(shape=workload.shape)
+            for layer in workload.layers[:-1]:
+                outputs = self._hidden_layer(layer, outputs)
+            outputs = keras.layers.Dense(workload.sizes[-1])(flat(outputs))
+            self.model = keras.Model(inputs, outputs)
             self.model.compile(
                 optimizer=make_optimizer(workload),
                 loss="mse"
                 if workload.loss == "mse"
                 else keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             )
-            dense = [each for each in self.model.layers if isinstance(each, keras.layers.Dense)]
+            kinds = (keras.layers.Dense, keras.layers.Conv2D)
+            weighted = [layer for layer in self.model.layers if isinstance(layer, kinds)]
             weights = initial_weights(workload)
-            for index, layer in enumerate(dense):
-                layer.set_weights(weights[2 * index : 2 * index + 2])
+            for index, target in enumerate(weighted):
+                target.set_weights(weights[2 * index : 2 * index + 2])
 
-    def _hidden_layer(self, size: int, inputs: Any) -> Any:
-        if not self.workload.normalized:
-            return keras.layers.Dense(size, activation=self.workload.activation)(inputs)
-        # On one device `synchronized` finds no strategy to ask.
-        normalize = keras.layers.BatchNormalization(synchronized=self.replicas > 1)
-        outputs = normalize(keras.layers.Dense(size)(inputs))
-        return keras.layers.Activation(self.workload.activation)(outputs)
+    def _hidden_layer(self, layer: Layer, inputs: Any) -> Any:
+        workload = self.workload
+        activation = None if workload.normalized else workload.activation
+        if layer.convolves:
+            convolve = keras.layers.Conv2D(
+                layer.outputs, 3, padding=workload.padding, activation=activation
+            )
+            outputs = convolve(inputs)
+        else:
+            outputs = keras.layers.Dense(layer.outputs, activation=activation)(flat(inputs))
+        if workload.normalized:
+            # On one device `synchronized` finds no strategy to ask.
+            normalize = keras.layers.BatchNormalization(synchronized=self.replicas > 1)
+            outputs = keras.layers.Activation(workload.activation)(normalize(outputs))
+        return keras.layers.MaxPooling2D()(outputs) if layer.pooled else outputs
 
     def load(self, x: Array, y: Array) -> Any:
         """Return arrays, or the arguments of `fit` with the data in and out of order."""
@@ -104,6 +114,11 @@ class TensorFlow:
     def weights(self) -> list[Array]:
         """Return kernel and bias of each layer."""
         return list(self.model.get_weights())
+
+
+def flat(inputs: Any) -> Any:
+    """Return a row for each example."""
+    return keras.layers.Flatten()(inputs) if len(inputs.shape) > 2 else inputs
 
 
 def make_optimizer(workload: Workload) -> Any:

@@ -26,6 +26,7 @@ from benchmarks.workloads import (
     UNEVEN,
     WORKLOADS,
     Array,
+    Layer,
     Workload,
     initial_weights,
 )
@@ -97,29 +98,63 @@ class Torch:
             yield batch.tensor_split(self.replicas)[self.rank]
 
     def weights(self) -> list[Array]:
-        """Return kernel and bias of each layer; PyTorch keeps kernels transposed."""
+        """Return kernel and bias of each dense layer; PyTorch keeps kernels transposed."""
         return [each.detach().numpy().T for each in self._module.parameters()]
 
 
+class Permuted(torch.nn.Module):
+    """Axes in another order, as a view.
+
+    Args:
+        order: The inputs' axes.
+    """
+
+    def __init__(self, *order: int) -> None:
+        super().__init__()
+        self.order = order
+
+    def forward(self, x: Any) -> Any:
+        """Return the view."""
+        return x.permute(self.order)
+
+
 def build_module(workload: Workload) -> Any:
-    """Return the layers, with the initial weights."""
+    """Return the layers, with the initial weights.
+
+    Images keep their channels last in memory, which is faster here than PyTorch's own order.
+    """
     activation = torch.nn.ReLU if workload.activation == "relu" else torch.nn.Tanh
-    layers: list[Any] = []
+    modules: list[Any] = [Permuted(0, 3, 1, 2)] if workload.image else []
     weights = [torch.from_numpy(each) for each in initial_weights(workload)]
-    for index in range(0, len(weights), 2):
-        kernel, bias = weights[index], weights[index + 1]
-        linear = torch.nn.Linear(*kernel.shape)
+    layers, images = workload.layers, bool(workload.image)
+    for index, layer in enumerate(layers):
+        kernel, bias = weights[2 * index : 2 * index + 2]
+        if images and not layer.convolves:
+            modules += [Permuted(0, 2, 3, 1), torch.nn.Flatten()]
+            images = False
+        weighted = weighted_module(workload, layer)
         with torch.no_grad():
-            linear.weight.copy_(kernel.T)
-            linear.bias.copy_(bias)
-        layers.append(linear)
-        if index + 2 == len(weights):
+            weighted.weight.copy_(kernel.permute(3, 2, 0, 1) if layer.convolves else kernel.T)
+            weighted.bias.copy_(bias)
+        modules.append(weighted)
+        if index == len(layers) - 1:
             break
         if workload.normalized:
             # Of each replica by itself: SyncBatchNorm is for GPUs alone.
-            layers.append(torch.nn.BatchNorm1d(kernel.shape[1], eps=NORM_EPSILON, momentum=0.01))
-        layers.append(activation())
-    return torch.nn.Sequential(*layers)
+            norm = torch.nn.BatchNorm2d if layer.convolves else torch.nn.BatchNorm1d
+            modules.append(norm(layer.outputs, eps=NORM_EPSILON, momentum=0.01))
+        modules.append(activation())
+        if layer.pooled:
+            modules.append(torch.nn.MaxPool2d(2))
+    return torch.nn.Sequential(*modules)
+
+
+def weighted_module(workload: Workload, layer: Layer) -> Any:
+    """Return a layer's module, with weights of PyTorch's own."""
+    if not layer.convolves:
+        return torch.nn.Linear(layer.inputs, layer.outputs)
+    module = torch.nn.Conv2d(layer.kernel[2], layer.outputs, 3, padding=workload.padding)
+    return module.to(memory_format=torch.channels_last)
 
 
 def make_optimizer(workload: Workload, module: Any) -> Any:

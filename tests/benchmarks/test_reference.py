@@ -3,16 +3,18 @@
 import numpy as np
 import pytest
 from case_table import cases
+from small_images import SMALL_IMAGES
 
 from benchmarks import workloads
 from benchmarks.reference import Reference, largest_relative_error
-from benchmarks.workloads import TIMED, WORKLOADS
+from benchmarks.workloads import TIMED, WORKLOADS, Workload
+
+NAMES = ("line", "digits", "uneven", "norm")
 
 
-@cases("name", ["line", "digits", "uneven", "norm"])
-def test_reference_follows_its_loss(name: str) -> None:
+@cases("workload", [*(WORKLOADS[name] for name in NAMES), *SMALL_IMAGES])
+def test_reference_follows_its_loss(workload: Workload) -> None:
     """A step without momentum goes down the slope that differences of the loss show."""
-    workload = WORKLOADS[name]
     x, y = (each[: workload.batch] for each in workloads.make_data(workload))
     reference = Reference(workload)
     before = [each.copy() for each in reference.weights]

@@ -10,6 +10,7 @@ from case_table import cases
 from benchmarks import plot, report_text
 from benchmarks.environments import BY_NAME
 from benchmarks.results import AllReduce, Outcome, Report, Series
+from benchmarks.workloads import TIMED
 
 
 @pytest.fixture
@@ -150,6 +151,14 @@ def test_words_of_a_bar(speed: float, words: str) -> None:
 def test_titles_of_networks() -> None:
     assert plot.title_of("adam") == "784-512-512-10, Adam"
     assert plot.title_of("norm") == "64-128-128-10, batch norm."
+    assert plot.title_of("lenet") == "28x28x1, 2 convolutions"
+
+
+def test_networks_with_convolutions_are_described() -> None:
+    assert report_text.description(TIMED["cifar"]).startswith(
+        "32x32x3-32-32-pool-64-64-pool-128-128-pool-10, convolutions of 3 x 3, with batch "
+        "normalisation before the activations, batch 64, 8 steps an epoch; "
+    )
 
 
 def test_stored_figures_are_a_report_again(report: Report, tmp_path: Path) -> None:
