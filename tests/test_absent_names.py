@@ -64,7 +64,9 @@ def test_every_absent_name_says_so(module: str) -> None:
             getattr(ours(module), name)
 
 
-@cases("name", ["keras.applications.resnet", "keras.legacy", "lite", "keras.layer"])
+@cases(
+    "name", ["keras.applications.resnet", "keras.legacy", "lite", "keras.layer", "python.client"]
+)
 def test_an_absent_module_that_is_imported_says_so(name: str) -> None:
     said = "Did you mean: 'Layer'" if name == "keras.layer" else "not provided here. [A-Z]"
     for look in (importlib.import_module, importlib.util.find_spec):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,17 @@ def test_workflows_run_every_step_and_no_check_of_their_own() -> None:
 def test_the_guide_for_contributors_has_every_step() -> None:
     guide = (ROOT / "CONTRIBUTING.md").read_text().partition("\n## Why")[0]
     assert re.findall(r"^\| `(\w+)` \|", guide, re.MULTILINE) == ci_steps()
+
+
+def test_the_workflow_for_users_collects_their_tests_alone(
+    pytestconfig: pytest.Config,
+) -> None:
+    page = (ROOT / "docs/howto/testing.md").read_text()
+    (text,) = re.findall(r"^```yaml\n(.+?)^```", page, re.MULTILINE | re.DOTALL)
+    steps = pytest.importorskip("yaml").safe_load(text)["jobs"]["tests"]["steps"]
+    (folder,) = [step["with"]["path"] for step in steps if "path" in step.get("with", {})]
+    assert any(fnmatch(folder, left_out) for left_out in pytestconfig.getini("norecursedirs"))
+    assert f"pip install pytest ./{folder}" in [step.get("run") for step in steps]
 
 
 def test_workflows_try_every_python_and_the_lowest_numpy() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 HEADER = """Examples
 ========
 
-Run one in a checkout: ``python examples/digits.py --gpus 8``. ``--help`` shows its options. The
-tests run all of them.
+Run one in a checkout: ``python examples/digits.py --gpus 8``. ``--help`` shows its options. Some
+need ``pip install ".[examples]"``. The tests run all of them.
 """
 
 
