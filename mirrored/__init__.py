@@ -44,6 +44,10 @@ _public_module(
         """,
         "mirrored.devices": "device",
         "mirrored.distribute": "MirroredStrategy",
+        "mirrored.layers.starting_values": """
+            ones_initializer=Ones random_normal_initializer=RandomNormal
+            random_uniform_initializer=RandomUniform zeros_initializer=Zeros
+        """,
         "mirrored.ops": """
             Assert IndexedSlices Tensor TensorShape TensorSpec abs acos acosh add add_n
             argmax argmin argsort as_dtype asin asinh assert_equal assert_greater

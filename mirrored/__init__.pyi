@@ -146,6 +146,8 @@ from mirrored.ops import not_equal as not_equal
 from mirrored.ops import numpy_function as numpy_function
 from mirrored.ops import one_hot as one_hot
 from mirrored.ops import ones as ones
+from mirrored.layers.starting_values import Ones as _Ones
+ones_initializer = _Ones
 from mirrored.ops import ones_like as ones_like
 from mirrored import optim as optim
 from mirrored import optimizers as optimizers
@@ -155,6 +157,10 @@ from mirrored.ops import print as print
 from mirrored import profiler as profiler
 from mirrored.ops import py_function as py_function
 from mirrored import random as random
+from mirrored.layers.starting_values import RandomNormal as _RandomNormal
+random_normal_initializer = _RandomNormal
+from mirrored.layers.starting_values import RandomUniform as _RandomUniform
+random_uniform_initializer = _RandomUniform
 from mirrored.ops import range as range
 from mirrored.ops import rank as rank
 from mirrored.autodiff.custom_gradients import recompute_grad as recompute_grad
@@ -224,4 +230,6 @@ from mirrored import version as version
 from mirrored.ops import where as where
 from mirrored.control_flow.branches import while_loop as while_loop
 from mirrored.ops import zeros as zeros
+from mirrored.layers.starting_values import Zeros as _Zeros
+zeros_initializer = _Zeros
 from mirrored.ops import zeros_like as zeros_like
