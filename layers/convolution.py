@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Unpack
 
 from mirrored import ops
-from mirrored._numbers import as_positive
+from mirrored._numbers import as_integer
 from mirrored._types import Identifier, TensorLike
 from mirrored.layers import activations, constraints, initializers, regularizers
 from mirrored.layers.layer import Layer, PlainOptions
@@ -32,6 +32,17 @@ from mirrored.serialization.constructor_arguments import serialized
 from mirrored.variables import Variable
 
 Sizes = int | Sequence[int]
+
+
+def _positive(argument: str, value: Any) -> int:
+    """Return a positive integer, or raise ValueError with Keras' text for these layers."""
+    number = as_integer(value)
+    if number is None or number < 1:
+        raise ValueError(
+            f"Invalid value for argument `{argument}`. Expected a strictly positive value. "
+            f"Received {argument}={value!r}."
+        )
+    return number
 
 
 class _Convolution(Layer):
@@ -162,8 +173,8 @@ class _Filters(_Convolution):
         **options: Unpack[PlainOptions],
     ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **options)
-        self.filters = as_positive("filters", filters)
-        self.groups = as_positive("groups", groups)
+        self.filters = _positive("filters", filters)
+        self.groups = _positive("groups", groups)
         if self.filters % self.groups:
             raise ValueError(
                 "The number of filters must be evenly divisible by the number of groups. "
@@ -242,7 +253,7 @@ class _Transposed(_Convolution):
         **options: Unpack[PlainOptions],
     ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **options)
-        self.filters = as_positive("filters", filters)
+        self.filters = _positive("filters", filters)
         self._set_windows(kernel_size, strides, padding, data_format, dilation_rate)
         self.output_padding = None
         if output_padding is not None:
@@ -320,7 +331,7 @@ class _Depthwise(_Convolution):
         **options: Unpack[PlainOptions],
     ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **options)
-        self.depth_multiplier = as_positive("depth_multiplier", depth_multiplier)
+        self.depth_multiplier = _positive("depth_multiplier", depth_multiplier)
         self._set_windows(kernel_size, strides, padding, data_format, dilation_rate)
         self._set_weights(
             activation,
@@ -387,8 +398,8 @@ class _Separable(_Convolution):
         **options: Unpack[PlainOptions],
     ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **options)
-        self.filters = as_positive("filters", filters)
-        self.depth_multiplier = as_positive("depth_multiplier", depth_multiplier)
+        self.filters = _positive("filters", filters)
+        self.depth_multiplier = _positive("depth_multiplier", depth_multiplier)
         self._set_windows(kernel_size, strides, padding, data_format, dilation_rate)
         self._set_weights(
             activation,

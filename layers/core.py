@@ -9,7 +9,7 @@ from mirrored._types import TensorLike
 from mirrored.layers.layer import Layer, LayerOptions, PlainOptions, SameShape, shared_config
 from mirrored.layers.masks import carrying
 from mirrored.layers.regularizers import L1L2
-from mirrored.layers.shapes import Shapes, is_shape, map_shapes
+from mirrored.layers.shapes import Shapes, as_data_format, is_shape, map_shapes
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS
 from mirrored.ops.tensor_views import masked
@@ -66,6 +66,8 @@ class Rescaling(SameShape):
     def call(self, inputs: Tensor) -> Tensor:
         """Return the scaled inputs, floats of the shape of ``inputs``."""
         scale, offset = (ops.cast(value, self.compute_dtype) for value in (self.scale, self.offset))
+        if scale.ndim and as_data_format(None) == "channels_first":
+            scale = ops.reshape(scale, (*scale.shape, *(1,) * (3 - scale.ndim)))
         outputs: Tensor = ops.cast(inputs, self.compute_dtype) * scale + offset
         return outputs
 

@@ -224,10 +224,13 @@ class _Cropping(_Margins):
         shape = super().compute_output_shape(input_shape)
         sizes = [shape[axis] for axis in self._spatial_axes]
         if any(size is not None and size < 1 for size in sizes):
+            rule = "Values in `cropping` argument should be smaller than the corresponding spatial "
+            rule += "dimension of the input"
+            if self._rank == 1:
+                rule = "`cropping` parameter of `Cropping1D` layer must be smaller than the input "
+                rule += "length"
             raise ValueError(
-                "Values in `cropping` argument should be smaller than the corresponding spatial "
-                f"dimension of the input. Received: input_shape={input_shape}, "
-                f"cropping={self.cropping}"
+                f"{rule}. Received: input_shape={input_shape}, cropping={self.cropping}"
             )
         return shape
 

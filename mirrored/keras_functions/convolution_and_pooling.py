@@ -65,7 +65,8 @@ def conv(
         dilation_rate: The distance of two elements that a window reads.
 
     Raises:
-        ValueError: Strides and dilations are both above 1, or a number is not positive.
+        ValueError: Strides and dilations are both above 1, a number is not positive, or the result
+            has no elements.
         InvalidArgumentError: Shapes, dtypes or the padding do not fit.
 
     Example:
@@ -75,7 +76,15 @@ def conv(
     """
     x, w = as_tensors((inputs, kernel))
     images = _layout("Conv", x, data_format)
-    return convolved(x, w, images, _windows(strides, padding, dilation_rate, images))
+    result = convolved(x, w, images, _windows(strides, padding, dilation_rate, images))
+    if x.size and not result.size:
+        raise ValueError(
+            f"The convolution operation resulted in an empty output. Output shape: {result.shape}. "
+            "This can happen if the input is too small for the given kernel size, strides, "
+            "dilation rate, and padding mode. Please check the input shape and convolution "
+            "parameters."
+        )
+    return result
 
 
 def conv_transpose(

@@ -283,6 +283,7 @@ def depthwise_conv2d(
             "Current implementation only supports equal length strides in the row and column "
             f"dimensions. Received: strides={strides} [Op:{images.name}]"
         )
+    check_not_both(windows.strides, windows.dilations)
     return convolved_by_channel(input, filter, images, windows)
 
 

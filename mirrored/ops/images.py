@@ -134,6 +134,7 @@ def explicit_padding(padding: Any, images: Layout) -> Any:
 
     Raises:
         InvalidArgumentError: It is another name, negative, or of the batch or the channels.
+        TypeError: It is neither.
         ValueError: It has not one pair for each axis.
     """
     if isinstance(padding, str):
@@ -143,6 +144,8 @@ def explicit_padding(padding: Any, images: Layout) -> Any:
                 f'"SAME", "VALID", "EXPLICIT" [Op:{images.name}]'
             )
         return padding
+    if not isinstance(padding, list | tuple):
+        raise TypeError(f"Expected string for argument 'padding' not {padding}.")
     if len(padding) != images.rank + 2:
         raise ValueError(
             f"When padding is a list, it must be of size {images.rank + 2}. Received: "

@@ -5,6 +5,7 @@ from typing import Any
 
 from mirrored._arguments import explain_functions
 from mirrored._types import AxisLike, TensorLike
+from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.convolution_functions import check_not_both
 from mirrored.ops.images import Windows, explicit_padding, layout, per_axis, pooled
@@ -33,7 +34,15 @@ def _pool(
         explicit_padding(padding, images),
         per_axis("dilations", dilations, images),
     )
-    return pooled(input, kind, per_axis("ksize", ksize, images), images, windows)
+    window = per_axis("ksize", ksize, images)
+    if not isinstance(windows.padding, str):
+        for pair, size in zip(windows.padding, window, strict=True):
+            if max(pair) >= size:
+                raise InvalidArgumentError(
+                    f"Padding {max(pair)} needs to be smaller than the window size {size} "
+                    f"[Op:{images.name}]"
+                )
+    return pooled(input, kind, window, images, windows)
 
 
 def _rank_of(input: Any) -> int:
@@ -318,7 +327,8 @@ def pool(
         name: Accepted for compatibility.
 
     Raises:
-        ValueError: There is no such type; or strides and dilations are both above 1.
+        ValueError: There is no such type; strides and dilations are both above 1; or strides are
+            above the window's sizes.
         InvalidArgumentError: The shape, window, strides or padding do not fit.
 
     Example:
@@ -331,15 +341,24 @@ def pool(
     if pooling_type not in kinds:
         raise ValueError(f"{rank}-D {pooling_type} pooling is not supported.")
     images = layout("Pool", rank, data_format)
-    check_not_both(per_axis("strides", strides, images), per_axis("dilations", dilations, images))
-    kind = kinds[pooling_type]
-    if padding != "VALID" and max(per_axis("dilations", dilations, images)) > 1:
+    steps = per_axis("strides", strides, images)
+    rates = per_axis("dilations", dilations, images)
+    check_not_both(steps, rates)
+    if padding != "VALID" and max(rates) > 1:
         raise ValueError(
             "`padding` must be 'VALID' where `dilations` are above 1. Received: "
             f"padding={padding!r}. TensorFlow counts padding as zeros there. Pad the input with "
             "mr.pad first."
         )
-    return _pool(kind, rank, input, window_shape, strides, padding, data_format, dilations)
+    size = per_axis("window_shape", window_shape, images)
+    if any(step > count for step, count in zip(steps, size, strict=True)):
+        raise ValueError(
+            "`strides` > `window_shape` not supported due to inconsistency between CPU and GPU "
+            f"implementations. Received: strides={steps} and window_shape={size}. Use "
+            "mr.nn.max_pool or mr.nn.avg_pool."
+        )
+    kind = kinds[pooling_type]
+    return _pool(kind, rank, input, size, steps, padding, data_format, rates)
 
 
 explain_functions(__name__)

@@ -217,3 +217,10 @@ def test_refused(name: str) -> None:
     call, error, text = REFUSED[name]
     with pytest.raises(error, match=text):
         call()
+
+
+def test_rescaling_has_a_factor_for_each_channel() -> None:
+    mr.keras.config.set_image_data_format("channels_first")
+    images = np.ones((2, 3, 4, 4), np.float32)
+    scaled = mr.layers.Rescaling([1.0, 2.0, 3.0])(images)
+    assert scaled.numpy()[1, :, 2, 3].tolist() == [1.0, 2.0, 3.0]
