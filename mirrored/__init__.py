@@ -31,6 +31,7 @@ _public_module(
             experimental image initializers io keras layers linalg losses math metrics
             nest nn optim optimizers profiler random summary test train types version
         """,
+        "mirrored._logging": "get_logger",
         "mirrored._naming": "get_current_name_scope name_scope",
         "mirrored.autodiff": "GradientTape",
         "mirrored.autodiff.custom_gradients": "custom_gradient grad_pass_through recompute_grad",

@@ -95,6 +95,7 @@ from mirrored.program import function as function
 from mirrored.ops import gather as gather
 from mirrored.ops import gather_nd as gather_nd
 from mirrored._naming import get_current_name_scope as get_current_name_scope
+from mirrored._logging import get_logger as get_logger
 from mirrored.control_flow.recording_state import get_static_value as get_static_value
 from mirrored.autodiff.custom_gradients import grad_pass_through as grad_pass_through
 from mirrored.autodiff.tape import gradients as gradients

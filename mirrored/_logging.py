@@ -135,6 +135,17 @@ def _make_logger(name: str) -> logging.Logger:
 logger = _make_logger("mirrored")
 
 
+def get_logger() -> logging.Logger:
+    """Return the logger of the library's own lines, `logging.getLogger("mirrored")`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.get_logger().name
+        'mirrored'
+    """
+    return logger
+
+
 def warn_caller(text: str) -> None:
     """Warn at the line that called this library, however deep within it the caller is.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import mirrored as mr
 from mirrored import config
 from mirrored._logging import _make_logger, logger, warn_caller
 from mirrored._nest import map_structure
@@ -36,6 +37,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def test_name_and_level() -> None:
+    assert mr.get_logger() is logger
     assert logger.name == "mirrored"
     assert logger.level == logging.NOTSET
     assert len(logger.handlers) == 1
