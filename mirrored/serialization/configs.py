@@ -33,6 +33,7 @@ from mirrored.serialization.class_names import (
 
 _PLAIN = (str, int, float, bool, type(None))
 _SLICE = ("start", "stop", "step")
+_MISSING = "Could not locate"
 _DEEPEST = 200  # Levels of lists and dicts; a model within a model takes about four.
 # In a sharing scope each object that was written, with its configuration, by its id.
 _written_objects: ContextVar[dict[int, tuple[Any, dict[str, Any]]] | None] = ContextVar(
@@ -416,6 +417,8 @@ class _Reader:
                     inner = cls._config_read(inner, said.get("mirrored_config"))
                 instance = cls.from_config(inner)
             except TypeError as error:
+                if str(error).startswith(_MISSING):
+                    raise  # It says what to do, and what it is part of can do nothing.
                 raise TypeError(
                     f"{cls} could not be deserialized properly. Please ensure that components that "
                     "are Python object instances (layers, models, etc.) returned by `get_config()` "
@@ -431,10 +434,10 @@ class _Reader:
 
 def _missing(kind: str, name: str, config: Any) -> NoReturn:
     raise TypeError(
-        f"Could not locate {kind} '{name}'. Make sure custom classes and functions are decorated "
+        f"{_MISSING} {kind} '{name}'. Make sure custom classes and functions are decorated "
         "with `@keras.saving.register_keras_serializable()`. If they are already decorated, make "
         "sure they are all imported so that the decorator is run before trying to load them. "
-        f"Full object config: {config!r:.200}"
+        f"Or pass `custom_objects={{'{name}': {name}}}`. Full object config: {config!r:.200}"
     )
 
 
