@@ -24,6 +24,7 @@ bench: # The speed on this machine.
 
 # The documentation site, in docs/_build/html. It needs the extra `docs`.
 docs:
+	@$(PYTHON) -c "import sphinx" 2>/dev/null || { echo 'First run: $(PYTHON) -m pip install -e ".[dev,docs]"'; exit 1; }
 	$(PYTHON) -m sphinx -q -n -W --keep-going -j 2 docs docs/_build/html
 
 # The checks that need a GPU.

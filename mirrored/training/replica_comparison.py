@@ -99,6 +99,12 @@ class ReplicaComparison:
     largest: str
     difference: float
 
+    def __str__(self) -> str:
+        return (
+            f"{_both(self.shards)} take the same step: {len(self.compared)} values agree. The "
+            f"largest difference is {self.difference:.1e} of the size of {self.largest}."
+        )
+
 
 @explained
 def compare_replicas(
@@ -195,6 +201,12 @@ def compare_replicas(
     )
 
 
+def _both(shards: tuple[int, ...]) -> str:
+    """Return between what a step was compared, as the subject of a sentence."""
+    sizes = f"{', '.join(map(str, shards[:-1]))} and {shards[-1]}"
+    return f"One device and {len(shards)} replicas, with shards of {sizes} examples,"
+
+
 def _compared(
     base: dict[Event, Value], many: dict[Event, Value], shards: tuple[int, ...], within: Tolerances
 ) -> ReplicaComparison:
@@ -210,11 +222,9 @@ def _compared(
             shards, tuple(str(gap.event) for gap in gaps), str(largest.event), largest.difference
         )
     first, *others = differing
-    sizes = f"{', '.join(map(str, shards[:-1]))} and {shards[-1]}"
     text = (
-        f"One device and {len(shards)} replicas, with shards of {sizes} examples, take different "
-        f"steps. The first difference is {first.event}: {first.values(len(shards))}. "
-        f"{_CAUSES[first.event.kind]}"
+        f"{_both(shards)} take different steps. The first difference is {first.event}: "
+        f"{first.values(len(shards))}. {_CAUSES[first.event.kind]}"
     )
     if others:
         shown = "; ".join(str(gap.event) for gap in others[:3])

@@ -229,6 +229,12 @@ def test_right_steps_pass(make: Callable[[], mr.Model], replicas: int) -> None:
     assert len(found.compared) > 8
     assert found.largest in found.compared
     assert found.difference < 1e-4
+    sizes = {2: "4 and 3", 3: "3, 3 and 2"}[replicas]
+    assert str(found) == (
+        f"One device and {replicas} replicas, with shards of {sizes} examples, take the same step: "
+        f"{len(found.compared)} values agree. The largest difference is {found.difference:.1e} of "
+        f"the size of {found.largest}."
+    )
 
 
 PAIRS = {"loss_of": lambda self, y, p: mr.reduce_mean(mr.matmul(p, p, transpose_b=True) ** 2)}

@@ -174,7 +174,9 @@ def test_files_of_layers(zipped: Any, tmp_path: Path) -> None:
     model.save(path, zipped=zipped)
     (found,) = load_model(path, custom_objects={"Words": Words}).layers
     assert found.words == ("a", "b")
-    with pytest.raises(TypeError, match="^Could not locate class 'Words'.*`custom_objects={'Words': Words}`"):
+    with pytest.raises(
+        TypeError, match="^Could not locate class 'Words'.*`custom_objects={'Words': Words}`"
+    ):
         load_model(path)
 
 
