@@ -175,7 +175,7 @@ def test_files_of_layers(zipped: Any, tmp_path: Path) -> None:
     (found,) = load_model(path, custom_objects={"Words": Words}).layers
     assert found.words == ("a", "b")
     with pytest.raises(
-        TypeError, match="^Could not locate class 'Words'.*`custom_objects={'Words': Words}`"
+        TypeError, match=r"^Could not locate class 'Words'.*`custom_objects={'Words': Words}`"
     ):
         load_model(path)
 
