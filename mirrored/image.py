@@ -26,5 +26,6 @@ _public_module(
             adjust_hue adjust_saturation hsv_to_rgb random_hue random_saturation
             rgb_to_hsv stateless_random_hue stateless_random_saturation
         """,
+        "mirrored.ops.image_patches": "extract_patches",
     },
 )

@@ -9,6 +9,7 @@ from mirrored.ops.image_hues import adjust_saturation as adjust_saturation
 from mirrored.ops.image_geometry import central_crop as central_crop
 from mirrored.ops.image_colors import convert_image_dtype as convert_image_dtype
 from mirrored.ops.image_geometry import crop_to_bounding_box as crop_to_bounding_box
+from mirrored.ops.image_patches import extract_patches as extract_patches
 from mirrored.ops.image_geometry import flip_left_right as flip_left_right
 from mirrored.ops.image_geometry import flip_up_down as flip_up_down
 from mirrored.ops.image_colors import grayscale_to_rgb as grayscale_to_rgb

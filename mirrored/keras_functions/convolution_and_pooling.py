@@ -9,6 +9,7 @@ from mirrored.layers.shapes import as_data_format, as_sizes
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import as_tensors
 from mirrored.ops.convolution_functions import check_not_both
+from mirrored.ops.image_patches import patches
 from mirrored.ops.images import (
     FORMATS,
     Layout,
@@ -21,6 +22,7 @@ from mirrored.ops.images import (
     sizes_of_transposed,
     transposed_convolution,
 )
+from mirrored.ops.shaping import expand_dims, squeeze
 
 Sizes = int | Sequence[int]
 
@@ -264,6 +266,90 @@ def average_pool(
         (1, 2, 2, 3)
     """
     return _pool("mean", inputs, pool_size, strides, padding, data_format)
+
+
+def extract_patches(
+    images: TensorLike,
+    size: Sizes,
+    strides: Sizes | None = None,
+    dilation_rate: Sizes = 1,
+    padding: str = "valid",
+    data_format: str | None = None,
+) -> Tensor:
+    """Return the elements of each patch of images or volumes, row by row, as channels of one pixel.
+
+    Args:
+        images: Shape (batch, rows, columns, channels), or without the batch; volumes, where the
+            size has three numbers.
+        size: The size of patches: an integer, or one for each spatial axis.
+        strides: The distance of two patches; None: the size.
+        dilation_rate: The distance of two elements of a patch.
+        padding: "valid", or "same" for zeros around images.
+        data_format: "channels_last", which None stands for, or "channels_first".
+
+    Raises:
+        TypeError: The size is no integer, and no sequence.
+        ValueError: The size has a wrong number of integers, the images have a wrong number of axes,
+            or strides and dilations are both above 1.
+        InvalidArgumentError: Numbers or the padding are out of range.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.image.extract_patches(mr.ones((2, 8, 8, 3)), 4).shape
+        (2, 2, 2, 48)
+    """
+    if not isinstance(size, int | list | tuple):
+        raise TypeError(
+            f"Invalid `size` argument. Expected an int or a tuple. Received: size={size} of type "
+            f"{type(size).__name__}"
+        )
+    rank = 2 if isinstance(size, int) else len(size)
+    if rank not in (2, 3):
+        raise ValueError(
+            "Invalid `size` argument. Expected a tuple of length 2 or 3. Received: "
+            f"size={size} with length {rank}"
+        )
+    (x,) = as_tensors((images,))
+    if x.ndim not in (rank + 1, rank + 2):
+        raise ValueError(
+            f"`images` must have {rank + 1} or {rank + 2} axes for patches of {rank} spatial axes. "
+            f"Received: images of shape {x.shape}"
+        )
+    batch = x if x.ndim == rank + 2 else expand_dims(x, 0)
+    places = _layout("Conv", batch, data_format)
+    windows = _windows(size if strides is None else strides, padding, dilation_rate, places)
+    outputs = patches(batch, as_sizes("size", size, rank), places, windows)
+    return outputs if batch is x else squeeze(outputs, 0)
+
+
+def extract_patches_3d(
+    volumes: TensorLike,
+    size: Sizes,
+    strides: Sizes | None = None,
+    dilation_rate: Sizes = 1,
+    padding: str = "valid",
+    data_format: str | None = None,
+) -> Tensor:
+    """Return the elements of each patch of volumes, as channels of one element.
+
+    Args:
+        volumes: Shape (batch, three spatial axes, channels), or without the batch.
+        size: As for `extract_patches`, with three numbers.
+        strides: As there.
+        dilation_rate: As there.
+        padding: As there.
+        data_format: As there.
+
+    Raises:
+        ValueError: As there.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.image.extract_patches_3d(mr.ones((4, 4, 4, 3)), 2).shape
+        (2, 2, 2, 24)
+    """
+    sizes = (size,) * 3 if isinstance(size, int) else size
+    return extract_patches(volumes, sizes, strides, dilation_rate, padding, data_format)
 
 
 explain_functions(__name__)

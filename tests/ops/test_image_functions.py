@@ -18,6 +18,7 @@ from mirrored.errors import FailedPreconditionError, InvalidArgumentError
 
 EXPECTED = json.loads(image_values.FILE.read_text("utf-8"))
 X = image_values.INPUTS["x"]
+_ONES = [1, 1, 1, 1]
 CASES = {text.format(name): (text, name) for text, name in image_values.CASES}
 RECORDED = {*list(CASES)[::3]}
 _CLOSE = {"float64": 1e-12, "float32": 1e-5, "float16": 1e-3}
@@ -79,6 +80,7 @@ def test_on_the_emulated_card(emulated_cuda: Callable[[], Any], case: str) -> No
 EMPTY = {
     "resize": (lambda x: mr.image.resize(x, (5, 2)), (0, 5, 2, 1)),
     "flip": (mr.image.random_flip_left_right, (0, 3, 4, 1)),
+    "patches": (lambda x: mr.keras.ops.image.extract_patches(x, 2), (0, 1, 2, 4)),
     "standardization": (mr.image.per_image_standardization, (0, 3, 4, 1)),
     "gray": (mr.image.grayscale_to_rgb, (0, 3, 4, 3)),
     "crop": (lambda x: mr.image.resize_with_crop_or_pad(x, 9, 2), (0, 9, 2, 1)),
@@ -278,6 +280,51 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: mr.keras.ops.image.pad_images(X, 1, 1, 1),
         ValueError,
         "Must specify exactly two of left_padding, right_padding, target_width",
+    ),
+    "patches of nothing": (
+        lambda: mr.image.extract_patches(X, [1, 0, 2, 1], _ONES, _ONES, "SAME"),
+        InvalidArgumentError,
+        r"ksizes is out of range. Received: \(0, 2\) \[Op:ExtractImagePatches\]",
+    ),
+    "patches of three numbers": (
+        lambda: mr.image.extract_patches(X, [1, 2, 2], _ONES, _ONES, "SAME"),
+        ValueError,
+        r"sizes should be of length 4. Received: sizes=\[1, 2, 2\]",
+    ),
+    "patches of channels": (
+        lambda: mr.image.extract_patches(X, [1, 2, 2, 2], _ONES, _ONES, "SAME"),
+        InvalidArgumentError,
+        "does not yet support sizes in the batch and depth",
+    ),
+    "patches of an image": (
+        lambda: mr.image.extract_patches(X[0], _ONES, _ONES, _ONES, "SAME"),
+        InvalidArgumentError,
+        r"input must be 4-dimensional.* \[3,4,1\]",
+    ),
+    "patches with padding of numbers": (
+        lambda: mr.image.extract_patches(X, _ONES, _ONES, _ONES, [[0, 0]] * 4),
+        TypeError,
+        "Expected string for argument 'padding'",
+    ),
+    "larger patches": (
+        lambda: mr.image.extract_patches(X, [1, 9, 2, 1], _ONES, _ONES, "VALID"),
+        InvalidArgumentError,
+        "Computed output size would be negative: -5",
+    ),
+    "Keras' patches of one number": (
+        lambda: mr.keras.ops.image.extract_patches(X, (2,)),
+        ValueError,
+        r"Expected a tuple of length 2 or 3. Received: size=\(2,\) with length 1",
+    ),
+    "Keras' patches of a name": (
+        lambda: mr.keras.ops.image.extract_patches(X, "2"),
+        TypeError,
+        "Expected an int or a tuple. Received: size=2 of type str",
+    ),
+    "Keras' patches of a row": (
+        lambda: mr.keras.ops.image.extract_patches(X[0, 0], 2),
+        ValueError,
+        r"must have 3 or 4 axes .* shape \(4, 1\)",
     ),
     "crop more than there is": (
         lambda: mr.keras.ops.image.crop_images(X, 1, 1, target_height=9, target_width=3),

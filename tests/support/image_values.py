@@ -83,6 +83,14 @@ _CALLS = {
     "I.stateless_random_brightness({}, 0.3, (1, 2))": "x u",
     "I.stateless_random_contrast({}, 0.3, 0.9, (1, 2))": "x u",
     "I.stateless_random_crop({}, (2, 2, 2, 1), (5, 3))": "x u",
+    "I.extract_patches({}, [1, 2, 3, 1], [1, 1, 2, 1], [1, 1, 1, 1], 'VALID')": "x u",
+    "I.extract_patches({}, [1, 2, 2, 1], [1, 2, 1, 1], [1, 1, 2, 1], 'SAME')": "x d c",
+    "K.extract_patches({}, 2)": "x one c",
+    "K.extract_patches({}, (2, 3), 1, padding='same')": "x",
+    "K.extract_patches({}, 2, 1, 2)": "x",
+    "K.extract_patches({}, (2, 1), data_format='channels_first')": "x",
+    "K.extract_patches({}, (1, 2, 2))": "x",
+    "K.extract_patches_3d({}, 2, 1)": "x",
     **{
         f"K.affine_transform({{}}, T['{name}'], '{way}', '{fill}', 3)": "x"
         for name in TRANSFORMS

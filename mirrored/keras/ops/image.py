@@ -9,6 +9,7 @@ _public_module(
     "tf.keras.ops.image",
     __name__,
     {
+        "mirrored.keras_functions.convolution_and_pooling": "extract_patches extract_patches_3d",
         "mirrored.keras_functions.image": """
             affine_transform crop_images hsv_to_rgb pad_images resize
             rgb_to_grayscale rgb_to_hsv

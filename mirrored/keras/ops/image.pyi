@@ -2,6 +2,8 @@
 from mirrored._absent import public_module as _public_module
 from mirrored.keras_functions.image import affine_transform as affine_transform
 from mirrored.keras_functions.image import crop_images as crop_images
+from mirrored.keras_functions.convolution_and_pooling import extract_patches as extract_patches
+from mirrored.keras_functions.convolution_and_pooling import extract_patches_3d as extract_patches_3d
 from mirrored.keras_functions.image import hsv_to_rgb as hsv_to_rgb
 from mirrored.keras_functions.image import pad_images as pad_images
 from mirrored.keras_functions.image import resize as resize

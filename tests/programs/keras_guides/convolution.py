@@ -249,6 +249,44 @@ def mixing_by_depthwise_convolution(tf):
     return _fitted(tf, _sparse(tf, model), class_weight={0: 1.0, 1: 2.0, 2: 0.5, 3: 1.0})
 
 
+def patches_as_words(tf):
+    """Of "Image classification with Vision Transformer"."""
+    keras, layers, ops = tf.keras, tf.keras.layers, tf.keras.ops
+
+    class Patches(layers.Layer):
+        def __init__(self, patch_size):
+            super().__init__()
+            self.patch_size = patch_size
+
+        def call(self, images):
+            batch_size, height, width, channels = ops.shape(images)
+            count = (height // self.patch_size) * (width // self.patch_size)
+            patches = ops.image.extract_patches(images, size=self.patch_size)
+            return ops.reshape(patches, (batch_size, count, self.patch_size**2 * channels))
+
+    class PatchEncoder(layers.Layer):
+        def __init__(self, num_patches, projection_dim):
+            super().__init__()
+            self.num_patches = num_patches
+            self.projection = layers.Dense(units=projection_dim)
+            self.position_embedding = layers.Embedding(num_patches, projection_dim)
+
+        def call(self, patch):
+            positions = ops.expand_dims(ops.arange(0, self.num_patches, 1), axis=0)
+            return self.projection(patch) + self.position_embedding(positions)
+
+    inputs = keras.Input((8, 8, 3))
+    encoded = PatchEncoder(4, 6)(Patches(4)(inputs))
+    x1 = layers.LayerNormalization(epsilon=1e-6)(encoded)
+    attention_output = layers.MultiHeadAttention(num_heads=2, key_dim=6, dropout=0.0)(x1, x1)
+    x2 = layers.Add()([attention_output, encoded])
+    x3 = layers.LayerNormalization(epsilon=1e-6)(x2)
+    x3 = layers.Dense(6, activation=keras.activations.gelu)(x3)
+    features = layers.Flatten()(layers.Add()([x3, x2]))
+    model = draw_weights(keras.Model(inputs=inputs, outputs=layers.Dense(4)(features)))
+    return _fitted(tf, _sparse(tf, model))
+
+
 def images_that_are_compared(tf):
     """Of "Image similarity estimation using a Siamese Network with a triplet loss"."""
     keras, layers = tf.keras, tf.keras.layers
