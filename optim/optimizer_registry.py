@@ -8,7 +8,7 @@ from mirrored._arguments import explain_functions
 from mirrored._late import LISTS
 from mirrored.optim.optimizer import Optimizer
 from mirrored.serialization.constructor_arguments import serialized
-from mirrored.serialization.registry import Registry
+from mirrored.serialization.registry import Registry, meant
 
 _PACKAGE = "mirrored.optim"
 
@@ -50,8 +50,8 @@ def get(identifier: Any) -> Any:
         make: Callable[..., Optimizer] = kind  # The settings of each have defaults.
         return make()
     raise ValueError(
-        f"Could not interpret optimizer identifier: {identifier}. Known optimizers: "
-        f"{', '.join(sorted(_NAMES))}; or pass an `Optimizer`."
+        f"Could not interpret optimizer identifier: {identifier}.{meant(identifier, _NAMES)} Known "
+        f"optimizers: {', '.join(sorted(_NAMES))}; or pass an `Optimizer`."
     )
 
 

@@ -28,8 +28,12 @@ def prepare(examples: Path, folder: Path) -> str:
         docstring = ast.get_docstring(ast.parse(code), clean=False) or ""
         title = path.stem.replace("_", " ").capitalize()
         (picture,) = PICTURES.glob(f"{path.stem}.*")
+        shown = f".. image:: /_static/examples/{picture.name}\n   :alt: What {path.name} shows\n"
+        shown += "   :width: 480px\n"
         texts[path.name] = (
-            code.replace(docstring, f"{title}\n{'=' * len(title)}\n\n{docstring}", 1)
+            code.replace(
+                docstring, f"{title}\n{'=' * len(title)}\n\n{docstring.rstrip()}\n\n{shown}", 1
+            )
             + f"\n# sphinx_gallery_thumbnail_path = '_static/examples/{picture.name}'\n"
         )
     for name, text in texts.items():

@@ -20,6 +20,19 @@ def spelt(names: Mapping[str, Iterable[str]]) -> dict[str, str]:
     return {form: name for name, more in names.items() for form in (name, snake_case(name), *more)}
 
 
+def meant(identifier: Any, names: Iterable[str]) -> str:
+    """Return a sentence that names what a text is a misspelling of, or nothing.
+
+    Args:
+        identifier: What a user gave.
+        names: What there is.
+    """
+    from mirrored._absent import nearest  # Needed where something is wrong, and here only.
+
+    name = nearest(identifier, names) if isinstance(identifier, str) else None
+    return f" Did you mean {name!r}?" if name else ""
+
+
 class Registry(Mapping[str, Any], Generic[_Thing]):
     """Classes and functions of one kind by all their names; one is loaded when somebody asks.
 
@@ -63,8 +76,8 @@ class Registry(Mapping[str, Any], Generic[_Thing]):
         if callable(resolved):
             return cast(_Thing, resolved() if inspect.isclass(resolved) else resolved)
         raise ValueError(
-            f"Could not interpret {self._noun} identifier: {identifier}. Pass a callable or one of "
-            f"these names: {', '.join(sorted(self))}."
+            f"Could not interpret {self._noun} identifier: {identifier}.{meant(identifier, self)} "
+            f"Pass a callable or one of these names: {', '.join(sorted(self))}."
         )
 
     def create(
@@ -94,10 +107,11 @@ class Registry(Mapping[str, Any], Generic[_Thing]):
                 return identifier()
         elif callable(identifier):
             return of_function(identifier)
-        name = kind.__name__
+        name, known = kind.__name__, sorted({*self, *further})
         raise ValueError(
-            f"Could not interpret {name.lower()} identifier: {identifier}. Known {self._noun}: "
-            f"{', '.join(sorted({*self, *further}))}; or pass a `{name}` or a function."
+            f"Could not interpret {name.lower()} identifier: {identifier}."
+            f"{meant(identifier, known)} Known {self._noun}: {', '.join(known)}; or pass a "
+            f"`{name}` or a function."
         )
 
     def deserialize(self, config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:

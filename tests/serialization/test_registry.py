@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from case_table import cases
 
+from mirrored import losses, metrics, optim
+from mirrored.keras import constraints
 from mirrored.layers import Activation, Dense, activations, initializers, regularizers
 from mirrored.serialization.registry import Registry
 
@@ -33,6 +35,24 @@ def test_unknown_ones_are_refused_with_the_names_there_are(
     with pytest.raises(ValueError, match=re.escape(text)) as caught:
         get(identifier)
     assert known in str(caught.value)
+
+
+@cases(
+    ("get", "name", "meant"),
+    [
+        (activations.get, "rellu", "relu"),
+        (constraints.get, "maxnorm", "max_norm"),
+        (initializers.get, "zeross", "zeros"),
+        (losses.get, "msee", "mse"),
+        (metrics.get, "acuracy", "accuracy"),
+        (optim.get, "adm", "adam"),
+    ],
+)
+def test_a_misspelt_name_leads_to_the_nearest(
+    get: Callable[[object], Any], name: str, meant: str
+) -> None:
+    with pytest.raises(ValueError, match=rf"identifier: {name}[.] Did you mean '{meant}'[?] \w"):
+        get(name)
 
 
 @cases(

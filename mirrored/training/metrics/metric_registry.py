@@ -21,8 +21,8 @@ _METRICS: dict[str, tuple[str, ...]] = {
         name: ()
         for name in LISTS[_PACKAGE]
         if ".metrics." in LISTS[_PACKAGE].home(name)[0] and not name.islower()
-        # The first is the base class, and the second wraps a function.
-        if name not in ("Metric", "MeanMetricWrapper")
+        # Which metric is meant by two names, the base class, and what wraps a function.
+        if name not in ("AUTOMATIC", "Metric", "MeanMetricWrapper")
     },
     "MeanSquaredError": ("mse", "MSE"),
     "MeanAbsoluteError": ("mae", "MAE"),

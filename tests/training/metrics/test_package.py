@@ -282,6 +282,7 @@ def test_unknown(identifier: Any) -> None:
         ) as e:
             call(identifier)
         assert all(name in str(e.value) for name in [*NAMES, "acc"])
+        assert "AUTOMATIC" not in str(e.value)
 
 
 @cases(
