@@ -162,7 +162,10 @@ def check(lines: list[str]) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("replicas", [1, 3, 4])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("replicas", [pytest.param(1, marks=SLOW), 3, pytest.param(4, marks=SLOW)])
 def test_the_numbers_are_tensorflows_and_the_bits_the_same_however_it_is_run(
     run_program: Callable[..., Any], replicas: int
 ) -> None:
@@ -176,7 +179,10 @@ def test_the_numbers_are_tensorflows_and_the_bits_the_same_however_it_is_run(
     assert iterator == steps
 
 
-@pytest.mark.parametrize(("before", "after"), [(1, 3), (2, 4), (4, 1)])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [pytest.param(1, 3, marks=SLOW), pytest.param(2, 4, marks=SLOW), (4, 1)],
+)
 def test_a_checkpoint_is_continued_on_another_number_of_replicas(
     run_program: Callable[..., Any], before: int, after: int
 ) -> None:

@@ -43,16 +43,39 @@ def test_every_part_has_its_numbers(folder: str) -> None:
     assert guides.parts(folder).keys() == guides.expected(folder).keys()
 
 
-@cases("name", guides.expected("guides"))
-def test_guides(name: str) -> None:
+def check_guide(name: str) -> None:
     expected = guides.expected("guides")[name]
     check(guides.told(guides.parts("guides")[name](mr)), expected, name, TOLERANCES)
 
 
-@cases("name", guides.expected("tensorflow1"))
-def test_tensorflow_1(name: str) -> None:
+def check_tensorflow_1(name: str) -> None:
     part, expected = (of("tensorflow1")[name] for of in (guides.parts, guides.expected))
     check(guides.told(guides.as_run(part, mr, "tensorflow1")), expected, name, TOLERANCES)
+
+
+# A third of both is run each time, and the others among the slow tests.
+
+
+@cases("name", list(guides.expected("guides"))[::3])
+def test_guides(name: str) -> None:
+    check_guide(name)
+
+
+@SLOW
+@cases("name", [each for i, each in enumerate(guides.expected("guides")) if i % 3])
+def test_more_guides(name: str) -> None:
+    check_guide(name)
+
+
+@cases("name", list(guides.expected("tensorflow1"))[::3])
+def test_tensorflow_1(name: str) -> None:
+    check_tensorflow_1(name)
+
+
+@SLOW
+@cases("name", [each for i, each in enumerate(guides.expected("tensorflow1")) if i % 3])
+def test_more_of_tensorflow_1(name: str) -> None:
+    check_tensorflow_1(name)
 
 
 # Every fourth part is run on one device, and the others on three: a quarter of them in every run.

@@ -73,7 +73,9 @@ x = x[:3]
     ],
     ids=["one point", "sine"],
 )
-@pytest.mark.parametrize("gpus", [1, 2, 4])
+@pytest.mark.parametrize(
+    "gpus", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(4, marks=pytest.mark.slow)]
+)
 def test_the_numbers_are_tensorflows(
     run_program: Callable[..., Any], gpus: int, data: str, expected: dict[str, Any]
 ) -> None:
