@@ -243,8 +243,9 @@ def _explain(
     error: Exception, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
     """Let an error name the argument that was meant, if it is about one, and end at the user's."""
-    if kwargs and isinstance(error, TypeError):
-        text = _explanation(error, function, args, kwargs)
+    if isinstance(error, TypeError):
+        text = _explanation(error, function, args, kwargs) if kwargs else None
+        text = text or _of_the_class(error, function, args)
         if text is not None:
             error.args, error.__suppress_context__ = (text,), True
     shorten(error)
@@ -270,6 +271,14 @@ def _explanation(
     meant = next(iter(older), longer[0] if len(longer) == 1 else nearest(name, free))
     advice = f"Did you mean {meant!r}?" if meant else f"Its arguments are: {', '.join(names)}."
     return f"{whose}() got an unexpected keyword argument {name!r}. {advice}"
+
+
+def _of_the_class(error: TypeError, function: Any, args: tuple[Any, ...]) -> str | None:
+    """Return Python's text with the name of the class that was called instead of a private base."""
+    name, text = f"{function.__qualname__}()", str(error)
+    if function.__name__ == "__init__" and name.startswith("_") and text.startswith(name):
+        return f"{type(args[0]).__name__}.__init__(){text.removeprefix(name)}"
+    return None
 
 
 def _depth(error: BaseException) -> int:

@@ -112,6 +112,11 @@ def test_an_argument_that_is_like_none_leads_to_all_there_are() -> None:
     [
         (lambda: mr.layers.Dense(), "missing 1 required positional argument: 'units'"),  # type: ignore[call-arg]
         (lambda: mr.layers.Dense(3, units=3), "multiple values for argument 'units'"),  # type: ignore[misc]
+        (
+            lambda: mr.layers.AveragePooling2D(),
+            r"^AveragePooling2D.__init__\(\) missing 1 required",
+        ),  # type: ignore[call-arg]
+        (lambda: mr.layers.Conv3D(*range(99)), r"^Conv3D.__init__\(\) takes from 3 to"),  # type: ignore[arg-type]
         (lambda: mr.Module("a", "b"), "takes from 1 to 2 positional arguments but 3 were given"),  # type: ignore[call-arg]
     ],
 )
