@@ -18,7 +18,7 @@ from mirrored.layers.shapes import (
     require_rank,
     windowed_sizes,
 )
-from mirrored.layers.weights import add_configured
+from mirrored.layers.weights import add_configured, overridable
 from mirrored.ops import Tensor
 from mirrored.ops.images import (
     Layout,
@@ -150,7 +150,7 @@ class _Convolution(Layer):
 class _Filters(_Convolution):
     """A convolution with filters over all channels, or over those of a group."""
 
-    kernel: Variable
+    kernel: Variable = overridable()
 
     def __init__(
         self,
@@ -198,7 +198,7 @@ class _Filters(_Convolution):
                 f"input shape is {input_shape})."
             )
         shape = (*self.kernel_size, channels // self.groups, self.filters)
-        self.kernel = add_configured(self, "kernel", shape)
+        add_configured(self, "kernel", shape)
         self.bias = add_configured(self, "bias", (self.filters,)) if self.use_bias else None
 
     def _channels_of_weights(self) -> int:
@@ -230,7 +230,7 @@ class _Filters(_Convolution):
 class _Transposed(_Convolution):
     """The gradient of a convolution, as a layer that enlarges images."""
 
-    kernel: Variable
+    kernel: Variable = overridable()
 
     def __init__(
         self,
@@ -273,7 +273,7 @@ class _Transposed(_Convolution):
     def build(self, input_shape: Shape) -> None:
         """Create the kernel, and the bias where there is one."""
         shape = (*self.kernel_size, self.filters, self._split(input_shape)[1])
-        self.kernel = add_configured(self, "kernel", shape)
+        add_configured(self, "kernel", shape)
         self.bias = add_configured(self, "bias", (self.filters,)) if self.use_bias else None
 
     def _channels_of_weights(self) -> int:
@@ -309,7 +309,7 @@ class _Transposed(_Convolution):
 class _Depthwise(_Convolution):
     """A convolution of each channel with filters of its own."""
 
-    kernel: Variable
+    kernel: Variable = overridable()
 
     def __init__(
         self,
@@ -344,7 +344,7 @@ class _Depthwise(_Convolution):
         """Create the kernel, and the bias where there is one."""
         channels = self._split(input_shape)[1]
         shape = (*self.kernel_size, channels, self.depth_multiplier)
-        self.kernel = add_configured(self, "kernel", shape, prefix="depthwise")
+        add_configured(self, "kernel", shape, prefix="depthwise")
         outputs = channels * self.depth_multiplier
         self.bias = add_configured(self, "bias", (outputs,)) if self.use_bias else None
 
@@ -371,8 +371,8 @@ class _Depthwise(_Convolution):
 class _Separable(_Convolution):
     """A depthwise convolution, and weighted sums of its channels."""
 
-    depthwise_kernel: Variable
-    pointwise_kernel: Variable
+    depthwise_kernel: Variable = overridable()
+    pointwise_kernel: Variable = overridable()
 
     def __init__(
         self,
@@ -414,8 +414,8 @@ class _Separable(_Convolution):
         channels = self._split(input_shape)[1]
         first = (*self.kernel_size, channels, self.depth_multiplier)
         second = (*(1,) * self._rank, channels * self.depth_multiplier, self.filters)
-        self.depthwise_kernel = add_configured(self, "depthwise_kernel", first, prefix="depthwise")
-        self.pointwise_kernel = add_configured(self, "pointwise_kernel", second, prefix="pointwise")
+        add_configured(self, "depthwise_kernel", first, prefix="depthwise")
+        add_configured(self, "pointwise_kernel", second, prefix="pointwise")
         self.bias = add_configured(self, "bias", (self.filters,)) if self.use_bias else None
 
     def _channels_of_weights(self) -> int:

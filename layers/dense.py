@@ -13,7 +13,7 @@ from mirrored._types import Identifier
 from mirrored.layers import activations, constraints, initializers, regularizers
 from mirrored.layers.layer import Layer, PlainOptions
 from mirrored.layers.shapes import Shape, require_rank
-from mirrored.layers.weights import add_configured
+from mirrored.layers.weights import add_configured, overridable
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS
 from mirrored.variables import Variable
@@ -51,7 +51,7 @@ class Dense(Layer):
 
     _supports_masking = True
 
-    kernel: Variable
+    kernel: Variable = overridable()
     bias: Variable | None
 
     def __init__(
@@ -86,7 +86,7 @@ class Dense(Layer):
 
     def build(self, input_shape: Shape) -> None:
         """Create the kernel, and the bias where there is one."""
-        self.kernel = add_configured(self, "kernel", (input_shape[-1], self.units))
+        add_configured(self, "kernel", (input_shape[-1], self.units))
         self.bias = add_configured(self, "bias", (self.units,)) if self.use_bias else None
 
     def check_input_shape(self, input_shape: Shape) -> None:

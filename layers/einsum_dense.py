@@ -14,7 +14,7 @@ from mirrored.layers import activations, constraints, initializers, regularizers
 from mirrored.layers.initializers import Filling, VarianceScaling
 from mirrored.layers.layer import Layer, LayerOptions, shared_config
 from mirrored.layers.shapes import Shape, as_shape, require_rank
-from mirrored.layers.weights import add_configured
+from mirrored.layers.weights import add_configured, overridable
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS
 from mirrored.serialization.constructor_arguments import arguments_of, serialized
@@ -58,7 +58,7 @@ class EinsumDense(Layer):
         [(128, 64), (64,)]
     """
 
-    kernel: Variable
+    kernel: Variable = overridable()
     bias: Variable | None
 
     def __init__(
@@ -107,7 +107,7 @@ class EinsumDense(Layer):
         """Create the kernel, and the bias where there is one."""
         plan = self.__planned(input_shape)
         initializer = _for_axes(self.kernel_initializer, plan)
-        self.kernel = add_configured(self, "kernel", plan.kernel, initializer)
+        add_configured(self, "kernel", plan.kernel, initializer)
         self.bias = None if plan.bias is None else add_configured(self, "bias", plan.bias)
         self._rank = len(input_shape)
 

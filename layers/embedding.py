@@ -13,7 +13,7 @@ from mirrored._types import DTypeLike, Identifier, TensorLike
 from mirrored.layers import constraints, initializers, regularizers
 from mirrored.layers.layer import EmbeddingOptions, Layer, shared_config
 from mirrored.layers.shapes import Shape, require_rank
-from mirrored.layers.weights import add_configured
+from mirrored.layers.weights import add_configured, overridable
 from mirrored.ops import Tensor
 from mirrored.ops.spec import INDICES
 from mirrored.ops.tensor_views import masked
@@ -46,7 +46,7 @@ class Embedding(Layer):
         (1, 3, 2)
     """
 
-    embeddings: Variable
+    embeddings: Variable = overridable()
     _makes_masks = False  # Each says for itself.
 
     def __init__(
@@ -86,7 +86,7 @@ class Embedding(Layer):
     def build(self, input_shape: Shape) -> None:
         """Create the table."""
         del input_shape
-        self.embeddings = add_configured(self, "embeddings", (self.input_dim, self.output_dim))
+        add_configured(self, "embeddings", (self.input_dim, self.output_dim))
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless there is one input."""

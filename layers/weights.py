@@ -91,10 +91,35 @@ def new_weight(
     return variable
 
 
+class _Kept:
+    """What an attribute is in the class: where a subclass has a property, `super` reads through it.
+
+    Instances keep the weight under the attribute's own name.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, layer: Any, owner: type | None = None) -> Any:
+        if layer is None:
+            return self
+        if self._name in vars(layer):
+            return vars(layer)[self._name]
+        raise AttributeError(self._name)  # The layer's `__getattr__` says more.
+
+
+def overridable() -> Any:
+    """Return the attribute of a weight that a subclass may compute, by a property of its name."""
+    return _Kept()
+
+
 def add_configured(
     layer: Any, name: str, shape: Any, initializer: Any = None, prefix: str | None = None
 ) -> Variable:
-    """Create a weight with the settings of a layer: attributes such as `bias_constraint`.
+    """Create a weight with the settings of a layer, and keep it in the attribute of its name.
+
+    The settings are attributes such as `bias_constraint`. A subclass may have a property instead
+    of the attribute.
 
     Args:
         layer: The layer.
@@ -111,6 +136,7 @@ def add_configured(
         constraint=getattr(layer, f"{prefix}_constraint"),
         name=name,
     )
+    vars(layer)[name] = weight
     return weight
 
 

@@ -479,3 +479,33 @@ def test_a_regularizer_that_is_set_is_a_loss() -> None:
     assert [float(each) for each in layer.losses] == [6.0]
     layer.kernel.regularizer = None
     assert layer.losses == []
+
+
+COMPUTED: dict[str, tuple[Callable[[type[Any]], Any], type[Any], tuple[int, ...]]] = {
+    "kernel of Dense": (lambda cls: cls(2), mr.layers.Dense, (3, 4)),
+    "kernel of EinsumDense": (lambda cls: cls("ab,bc->ac", 2), mr.layers.EinsumDense, (3, 4)),
+    "kernel of Conv2D": (lambda cls: cls(2, 3), mr.layers.Conv2D, (3, 4, 4, 1)),
+    "kernel of Conv1DTranspose": (lambda cls: cls(2, 3), mr.layers.Conv1DTranspose, (3, 4, 1)),
+    "kernel of DepthwiseConv1D": (lambda cls: cls(3), mr.layers.DepthwiseConv1D, (3, 4, 1)),
+    "pointwise_kernel of SeparableConv1D": (
+        lambda cls: cls(2, 3),
+        mr.layers.SeparableConv1D,
+        (3, 4, 1),
+    ),
+    "embeddings of Embedding": (lambda cls: cls(2, 3), mr.layers.Embedding, (3, 4)),
+}
+
+
+@cases("case", COMPUTED)
+def test_a_subclass_computes_a_weight_by_a_property(case: str) -> None:
+    make, base, shape = COMPUTED[case]
+    name = case.split()[0]
+    doubling = property(lambda layer: 2.0 * getattr(super(Doubled, layer), name))
+    Doubled = type("Doubled", (base,), {name: doubling})
+    doubled, plain = make(Doubled), make(base)
+    x = np.ones(shape, np.float32)
+    for layer in (doubled, plain):
+        layer(x)
+    plain.set_weights(doubled.get_weights())
+    assert np.array_equal(doubled(x), 2.0 * plain(x))
+    assert [weight.shape for weight in doubled.weights] == [w.shape for w in plain.weights]
