@@ -1,5 +1,6 @@
 """Values with one part a replica: how they are shown, put together, taken apart and used."""
 
+import copy
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -33,6 +34,13 @@ def test_per_replica_repr() -> None:
 def test_per_replica_is_no_tensor() -> None:
     with pytest.raises(InvalidArgumentError, match="2 parts, one per replica, cannot be used as"):
         mr.convert_to_tensor(PerReplica([1.0, 2.0]))
+    value = PerReplica([1.0, 2.0])
+    assert not hasattr(value, "numpy")
+    with pytest.raises(
+        AttributeError, match=r"no attribute 'numpy': it has a value per replica[.]"
+    ):
+        value.numpy()
+    assert copy.deepcopy(value).values == (1.0, 2.0)
 
 
 def test_mirrored_is_a_tensor_of_the_running_replica(simulate: Callable[..., Any]) -> None:
