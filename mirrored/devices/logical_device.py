@@ -198,8 +198,9 @@ class _Gone:
 def _gone_error(name: str) -> DevicesResetError:
     return DevicesResetError(
         f"{name} no longer exists: mr.config.experimental.reset_devices() has set up the devices "
-        "again. Tensors, variables, models, optimizers, strategies and iterators that were "
-        "created before cannot be used any more. Create them again."
+        "again, as pytest's `simulated_gpus` does for each test. Tensors, variables, models, "
+        "optimizers, strategies and iterators that were created before cannot be used any more. "
+        "Create them again, in a test in a fixture or a function."
     )
 
 

@@ -257,6 +257,8 @@ def advice_on_numbers(array: NDArray[Any], value: Any) -> str:
     """
     if array.dtype.kind in "SU":
         return "Map the strings to numbers."
+    if hasattr(value, "_as_tensor"):
+        return "Take its parts, with `strategy.experimental_local_results`."
     if hasattr(value, "toarray"):
         return "Make it dense first, as with .toarray()."
     return "Convert it first, as with .astype('float32')."

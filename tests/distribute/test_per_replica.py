@@ -35,6 +35,8 @@ def test_per_replica_is_no_tensor() -> None:
     with pytest.raises(InvalidArgumentError, match="2 parts, one per replica, cannot be used as"):
         mr.convert_to_tensor(PerReplica([1.0, 2.0]))
     value = PerReplica([1.0, 2.0])
+    with pytest.raises(TypeError, match=r"Take its parts, with `strategy[.]experimental_local"):
+        mr.constant(value)
     assert not hasattr(value, "numpy")
     with pytest.raises(
         AttributeError, match=r"no attribute 'numpy': it has a value per replica[.]"
