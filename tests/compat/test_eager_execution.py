@@ -1,13 +1,16 @@
 """Where the names of TensorFlow 2 draw graphs: in a graph's scope, and without eager execution."""
 
 import inspect
+import os
 import pickle
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from forked_programs import run_program
 
 import mirrored as tf
 from mirrored.compat.v1 import eager_execution, graph, partial_shapes
@@ -271,3 +274,20 @@ def test_functions_of_scripts_that_name_the_package_travel() -> None:
     for module in (tf, tf.math):
         assert type(module) is eager_execution.GraphModule
         assert pickle.loads(pickle.dumps(module)) is module
+
+
+SESSION_FIRST = """
+import mirrored as tf
+v1 = tf.compat.v1
+v1.disable_eager_execution()
+total = v1.nn.relu([1.0, -1.0])
+with v1.Session() as session:
+    print(session.run(total).tolist())
+"""
+
+
+def test_a_session_may_be_what_a_program_imports_first(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(SESSION_FIRST, "utf-8")
+    done = run_program(program, folder=tmp_path, environment=dict(os.environ), torn_down=False)
+    assert (done.stderr, done.stdout) == ("", "[1.0, 0.0]\n")

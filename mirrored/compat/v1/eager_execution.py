@@ -285,14 +285,19 @@ def disable_eager_execution() -> None:
     Call it at the beginning of a program: what was computed before is in no graph. Keras'
     training, strategies and datasets stay eager. Sizes in shapes are integers and None.
     """
-    set_execution_mode(GRAPHS)
+    _draw_graphs()
     enable_v2_tensorshape()
 
 
 def disable_v2_behavior() -> None:
     """Do the same as `disable_eager_execution`, with `Dimension`s as sizes in shapes."""
-    set_execution_mode(GRAPHS)
+    _draw_graphs()
     disable_v2_tensorshape()
+
+
+def _draw_graphs() -> None:
+    _tables()  # Modules that are first imported by then find whole ones.
+    set_execution_mode(GRAPHS)
 
 
 def enable_eager_execution() -> None:
