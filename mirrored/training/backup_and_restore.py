@@ -99,8 +99,9 @@ class BackupAndRestore(Callback):
         self._writes = writes_to(self.backup_dir)
         try:
             self._checkpoint.restore(there[-1] if there else None)
-        except WeightsFileError:
+        except WeightsFileError as error:
             if not (self.double_checkpoint and len(there) > 1):
+                error.add_note(f"To begin at the first epoch, delete {self.backup_dir!r}.")
                 raise
             self._checkpoint.restore(there[0])
 

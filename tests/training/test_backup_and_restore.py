@@ -95,8 +95,9 @@ def test_a_spoilt_backup(double: bool, make: Callable[[], mr.Model], tmp_path: P
         assert model.fit(X, X, callbacks=[backup], **OPTIONS).epoch == [1, 2, 3, 4, 5]
         assert os.listdir(folder) == ["notes"]  # What is not its own stays.
     else:
-        with pytest.raises(WeightsFileError, match="truncated, corrupt"):
+        with pytest.raises(WeightsFileError, match="truncated, corrupt") as caught:
             model.fit(X, X, callbacks=[backup], **OPTIONS)
+        assert caught.value.__notes__ == [f"To begin at the first epoch, delete {str(folder)!r}."]
         assert int(model.optimizer.iterations) == 0
 
 
