@@ -51,6 +51,7 @@ class _Convolution(Layer):
     _rank: ClassVar[int]
     _paddings: ClassVar[tuple[str, ...]] = ("valid", "same")
 
+    filters: int
     bias: Variable | None
 
     def _set_windows(
@@ -102,12 +103,6 @@ class _Convolution(Layer):
             return shape[2:], shape[1]
         return shape[1:-1], shape[-1]
 
-    def _joined(self, shape: Shape, sizes: Shape, channels: int) -> Shape:
-        """Return the shape of images of the same batch."""
-        if self.data_format == "channels_first":
-            return (shape[0], channels, *sizes)
-        return (shape[0], *sizes, channels)
-
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make a layer like it, by name, as plain values."""
         penalty = serialized(self.activity_regularizer)
@@ -130,12 +125,26 @@ class _Convolution(Layer):
             )
         self._sizes(input_shape)
 
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """Return the shape of the outputs, whose channels are the filters."""
+        sizes, channels = self._sizes(input_shape), self._outputs(self._split(input_shape)[1])
+        if self.data_format == "channels_first":
+            return (input_shape[0], channels, *sizes)
+        return (input_shape[0], *sizes, channels)
+
+    def _outputs(self, channels: int) -> int:
+        """Return how many channels the outputs have, of inputs with so many."""
+        return self.filters
+
     def _sizes(self, input_shape: Shape) -> Shape:
         """Return the spatial sizes of the outputs."""
         sizes = self._split(input_shape)[0]
         return windowed_sizes(
             sizes, self.kernel_size, self.strides, self.dilation_rate, self.padding
         )
+
+    def _add_bias(self, channels: int) -> None:
+        self.bias = add_configured(self, "bias", (channels,)) if self.use_bias else None
 
     def _finished(self, outputs: Tensor) -> Tensor:
         """Return outputs with the bias, and activated."""
@@ -199,7 +208,7 @@ class _Filters(_Convolution):
             )
         shape = (*self.kernel_size, channels // self.groups, self.filters)
         add_configured(self, "kernel", shape)
-        self.bias = add_configured(self, "bias", (self.filters,)) if self.use_bias else None
+        self._add_bias(self.filters)
 
     def _channels_of_weights(self) -> int:
         return self.kernel.shape[-2] * self.groups
@@ -221,10 +230,6 @@ class _Filters(_Convolution):
                 axes) with "channels_first".
         """
         return self._finished(self.convolution_op(inputs, self.kernel))
-
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """Return the shape of the outputs, whose channels are the filters."""
-        return self._joined(input_shape, self._sizes(input_shape), self.filters)
 
 
 class _Transposed(_Convolution):
@@ -274,7 +279,7 @@ class _Transposed(_Convolution):
         """Create the kernel, and the bias where there is one."""
         shape = (*self.kernel_size, self.filters, self._split(input_shape)[1])
         add_configured(self, "kernel", shape)
-        self.bias = add_configured(self, "bias", (self.filters,)) if self.use_bias else None
+        self._add_bias(self.filters)
 
     def _channels_of_weights(self) -> int:
         return self.kernel.shape[-1]
@@ -300,10 +305,6 @@ class _Transposed(_Convolution):
         return self._finished(
             transposed_convolution(inputs, self.kernel, sizes, self._images, self._windows)
         )
-
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """Return the shape of the outputs, whose channels are the filters."""
-        return self._joined(input_shape, self._sizes(input_shape), self.filters)
 
 
 class _Depthwise(_Convolution):
@@ -345,8 +346,7 @@ class _Depthwise(_Convolution):
         channels = self._split(input_shape)[1]
         shape = (*self.kernel_size, channels, self.depth_multiplier)
         add_configured(self, "kernel", shape, prefix="depthwise")
-        outputs = channels * self.depth_multiplier
-        self.bias = add_configured(self, "bias", (outputs,)) if self.use_bias else None
+        self._add_bias(self._outputs(channels))
 
     def _channels_of_weights(self) -> int:
         return self.kernel.shape[-2]
@@ -362,10 +362,8 @@ class _Depthwise(_Convolution):
             convolved_by_channel(inputs, self.kernel, self._images, self._windows)
         )
 
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """Return the shape of the outputs, with `depth_multiplier` channels for each input's."""
-        channels = self._split(input_shape)[1] * self.depth_multiplier
-        return self._joined(input_shape, self._sizes(input_shape), channels)
+    def _outputs(self, channels: int) -> int:
+        return channels * self.depth_multiplier
 
 
 class _Separable(_Convolution):
@@ -416,7 +414,7 @@ class _Separable(_Convolution):
         second = (*(1,) * self._rank, channels * self.depth_multiplier, self.filters)
         add_configured(self, "depthwise_kernel", first, prefix="depthwise")
         add_configured(self, "pointwise_kernel", second, prefix="pointwise")
-        self.bias = add_configured(self, "bias", (self.filters,)) if self.use_bias else None
+        self._add_bias(self.filters)
 
     def _channels_of_weights(self) -> int:
         return self.depthwise_kernel.shape[-2]
@@ -432,10 +430,6 @@ class _Separable(_Convolution):
         middle = convolved_by_channel(inputs, self.depthwise_kernel, images, self._windows)
         points = Windows((1,) * self._rank, "VALID", (1,) * self._rank)
         return self._finished(convolved(middle, self.pointwise_kernel, images, points))
-
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """Return the shape of the outputs, whose channels are the filters."""
-        return self._joined(input_shape, self._sizes(input_shape), self.filters)
 
 
 class Conv1D(_Filters):

@@ -28,7 +28,8 @@ from mirrored.ops.tensor import Tensor
 Padding = str | Sequence[Sequence[int]]
 
 
-def _windows(strides: Any, padding: Any, dilations: Any, images: Layout) -> Windows:
+def as_windows(strides: Any, padding: Any, dilations: Any, images: Layout) -> Windows:
+    """Return how windows lie, as these arguments of TensorFlow's functions say."""
     return Windows(
         per_axis("strides", strides, images),
         explicit_padding(padding, images),
@@ -50,7 +51,7 @@ def _convolution(
     dilations: Any,
 ) -> Tensor:
     images = layout(_name(rank), rank, data_format)
-    return convolved(input, filters, images, _windows(strides, padding, dilations, images))
+    return convolved(input, filters, images, as_windows(strides, padding, dilations, images))
 
 
 def conv1d(
@@ -206,7 +207,7 @@ def convolution(
     """
     rank = _rank_of(filters)
     images = layout(_name(rank), rank, data_format)
-    windows = _windows(strides, padding, dilations, images)
+    windows = as_windows(strides, padding, dilations, images)
     check_not_both(windows.strides, windows.dilations)
     return convolved(input, filters, images, windows)
 
@@ -277,7 +278,7 @@ def depthwise_conv2d(
         (1, 5, 5, 6)
     """
     images = layout("DepthwiseConv2dNative", 2, data_format)
-    windows = _windows(strides, padding, dilations, images)
+    windows = as_windows(strides, padding, dilations, images)
     if len(set(windows.strides)) > 1:
         raise InvalidArgumentError(
             "Current implementation only supports equal length strides in the row and column "
@@ -359,7 +360,7 @@ def _transposed(
                 f"{output_shape} and filters of {w.shape[-2]} outputs [Op:{images.name}]"
             )
         shape = images.spatial(shape)
-    windows = _windows(strides, padding, dilations, images)
+    windows = as_windows(strides, padding, dilations, images)
     return transposed_convolution(x, w, shape, images, windows)
 
 

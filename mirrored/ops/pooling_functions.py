@@ -1,18 +1,15 @@
 """TensorFlow's functions for pooling, which choose the layout and the padding of an op."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from mirrored._arguments import explain_functions
 from mirrored._types import AxisLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
-from mirrored.ops.convolution_functions import check_not_both
-from mirrored.ops.images import Windows, explicit_padding, layout, per_axis, pooled
+from mirrored.ops.convolution_functions import Padding, as_windows, check_not_both
+from mirrored.ops.images import layout, per_axis, pooled
 from mirrored.ops.tensor import Tensor
 
-# "SAME", "VALID", or a pair of numbers for each axis.
-Padding = str | Sequence[Sequence[int]]
 _NAMES = {"max": "MaxPool", "mean": "AvgPool"}
 
 
@@ -29,11 +26,7 @@ def _pool(
     images = layout(_NAMES[kind] + ("3D" if rank == 3 else ""), rank, data_format)
     if kind == "mean" and not isinstance(padding, str):
         raise TypeError(f"Expected string for argument 'padding' not {padding}.")
-    windows = Windows(
-        per_axis("strides", strides, images),
-        explicit_padding(padding, images),
-        per_axis("dilations", dilations, images),
-    )
+    windows = as_windows(strides, padding, dilations, images)
     window = per_axis("ksize", ksize, images)
     if not isinstance(windows.padding, str):
         for pair, size in zip(windows.padding, window, strict=True):
