@@ -7,10 +7,10 @@ import functools
 import inspect
 import re
 import sys
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from mirrored._logging import warn_caller
 from mirrored._symbolic import Symbolic, symbolic_in
 from mirrored._tracebacks import shorten
 
@@ -146,11 +146,10 @@ def takes_older(
         def init(self: Any, *args: Any, **kwargs: Any) -> None:
             for name, text in (ignored or {}).items():
                 if kwargs.pop(name, None) is not None:
-                    warnings.warn(f"Argument `{name}` {text}", stacklevel=4)
+                    warn_caller(f"Argument `{name}` {text}")
             for name, later in (renamed or {}).items():
                 if name in kwargs:
-                    text = f"Argument `{name}` is deprecated. Use `{later}` instead."
-                    warnings.warn(text, stacklevel=4)
+                    warn_caller(f"Argument `{name}` is deprecated. Use `{later}` instead.")
                     kwargs[later] = kwargs.pop(name)
             construct(self, *args, **kwargs)
 

@@ -189,8 +189,9 @@ def test_values_of_variables_are_rates() -> None:
     optimizer.learning_rate = mr.Variable(0.25).value
     assert float(optimizer.learning_rate.value) == float(optimizer.learning_rate.value()) == 0.25
     assert int(optimizer.iterations.value) == 0
-    with pytest.warns(UserWarning, match="`decay` is no longer supported and will be ignored"):
+    with pytest.warns(UserWarning, match="`decay` is no longer supported and will") as warned:
         mr.optim.Adam(decay=0.1)  # type: ignore[call-arg]
+    assert warned[0].filename == __file__
 
 
 OPTIMIZERS: dict[str, Callable[[], Any]] = {

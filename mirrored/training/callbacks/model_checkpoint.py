@@ -3,13 +3,13 @@
 import errno
 import os
 import string
-import warnings
 from typing import Any
 
 import numpy as np
 
 from mirrored import _extras
 from mirrored._files import as_path
+from mirrored._logging import warn_caller
 from mirrored._types import PathLike
 from mirrored.training.callbacks.callback import Logs
 from mirrored.training.callbacks.monitor_callback import MonitorCallback
@@ -152,13 +152,12 @@ class ModelCheckpoint(MonitorCallback):
         self._set_monitor_op()
         current = logs.get(self.monitor)
         if current is None:
-            warnings.warn(f"Can save best model only with {self.monitor} available.", stacklevel=4)
+            warn_caller(f"Can save best model only with {self.monitor} available.")
             return self.best, True
         if np.ndim(current):
-            warnings.warn(
+            warn_caller(
                 "Can save best model only when `monitor` is a scalar value. Received: "
-                f"{current}. Falling back to `save_best_only=False`.",
-                stacklevel=4,
+                f"{current}. Falling back to `save_best_only=False`."
             )
             return self.best, True
         before = "None" if self.best is None else f"{self.best:.5f}"

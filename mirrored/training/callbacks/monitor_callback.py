@@ -3,11 +3,11 @@
 Values are compared as Keras does, in float32, so that more digits make no difference.
 """
 
-import warnings
 from typing import Any
 
 import numpy as np
 
+from mirrored._logging import warn_caller
 from mirrored.training.callbacks.callback import Callback, Logs
 from mirrored.training.progress import write_line
 
@@ -46,10 +46,7 @@ class MonitorCallback(Callback):
     ) -> None:
         super().__init__()
         if mode not in ("auto", "min", "max"):
-            warnings.warn(
-                f"{type(self).__name__} mode '{mode}' is unknown, fallback to auto mode.",
-                stacklevel=3,
-            )
+            warn_caller(f"{type(self).__name__} mode '{mode}' is unknown, fallback to auto mode.")
             mode = "auto"
         self.monitor = monitor
         self.mode = mode
@@ -113,7 +110,7 @@ class MonitorCallback(Callback):
         """
         value = logs.get(self.monitor)
         if value is None:
-            warnings.warn(missing.format(self.monitor, ",".join(logs)), stacklevel=3)
+            warn_caller(missing.format(self.monitor, ",".join(logs)))
         return value
 
 
