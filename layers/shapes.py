@@ -66,9 +66,12 @@ def as_sizes(argument: str, value: Any, count: int, *, least: int = 1) -> tuple[
         values = ()
     sizes = tuple(as_integer(size) for size in values)
     if len(sizes) != count or any(size is None or size < least for size in sizes):
+        low = {size for size in sizes if size is not None and size < least}
+        sign = ">" if least else ">="
+        rule = f", including values {low} that do not satisfy `value {sign} 0`" if low else ""
         raise ValueError(
-            f"The `{argument}` argument must be a tuple of {count} integers of {least} or more, or "
-            f"one such integer. Received {argument}={value}"
+            f"The `{argument}` argument must be a tuple of {count} integers. Received "
+            f"{argument}={value}{rule}"
         )
     return cast(tuple[int, ...], sizes)
 
