@@ -38,6 +38,7 @@ def tensor_float_32_allowed() -> bool:
 # smaller product takes up to a hundred times as long as with one thread.
 # docs/reference/benchmarks.md has the figures, `python -m benchmarks.blas_threads` measures them.
 _THREADS_FROM = 1e8
+MOST_OF_ONE_THREAD = int(_THREADS_FROM) - 1
 # Up to here OpenBLAS starts no thread (GEMM_MULTITHREAD_THRESHOLD): for vectors, and for matrices.
 _ONE_ANYWAY, _ONE_ANYWAY_OF_MATRICES = 18_000, 524_288
 

@@ -422,6 +422,7 @@ def define(
                     dtypes=FLOATS,
                     workspace=workspace,
                     flops=count if by_products else None,
+                    blocked=True,
                 )
             )
             for name, kernel, workspace, (infer_op, gradient, count) in zip(

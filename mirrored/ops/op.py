@@ -63,6 +63,7 @@ class Op:
         failure: What the error says where a device's kernel has no result for its inputs.
         flops: From the output's and the inputs' specs and the attributes to the additions and
             multiplications of the matrix products that it makes; None: it makes none.
+        blocked: Whether the host makes these products block by block, each for one thread.
         lower: A function of the op's arguments that computes the same bits by simpler ops, which
             recorded programs share between ops and place well.
         direct: Those of `dtypes` that the kernel itself computes in on every device.
@@ -88,6 +89,7 @@ class Op:
     early: bool = False
     failure: str = ""
     flops: Callable[..., int] | None = None
+    blocked: bool = False
     lower: Callable[..., Tensor] | None = None
     direct: frozenset[DType] = field(init=False)
 

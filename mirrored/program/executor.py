@@ -5,7 +5,11 @@ The threads are a function of the program alone, never of timing, because they c
 
 from typing import TYPE_CHECKING
 
-from mirrored.backends.product_settings import available_threads, threads_of_products
+from mirrored.backends.product_settings import (
+    MOST_OF_ONE_THREAD,
+    available_threads,
+    threads_of_products,
+)
 from mirrored.backends.stream_backend import is_offloaded
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.program.buffers import Arenas
@@ -33,9 +37,9 @@ def choose_executor(
     It is a function of the program, the replicas and the cores, never of timing, because both
     numbers change bits: with "threads" each replica has a thread and its products use one; with
     "serial" one thread runs everything and products use all cores, or one where the largest takes
-    fewer than 100 million operations. "auto" takes threads where there are several replicas and
-    cores, and each replica's products take at least 20 million operations between two meetings.
-    Calls of users' functions are made by one thread.
+    fewer than 100 million operations or is made in blocks, as that of a convolution. "auto" takes
+    threads where there are several replicas and cores, and each replica's products take at least
+    20 million operations between two meetings. Calls of users' functions are made by one thread.
 
     Args:
         graph: The program.
@@ -56,7 +60,10 @@ def choose_executor(
             return replicas, 1
     if replicas > 1 and executor == "threads":
         return replicas, 1
-    return 1, threads_of_products(max(work.values(), default=0))
+    single = (
+        min(flops, MOST_OF_ONE_THREAD) if node.op.blocked else flops for node, flops in work.items()
+    )
+    return 1, threads_of_products(max(single, default=0))
 
 
 def _side_by_side(schedule: Schedule) -> list[list[Node]]:

@@ -64,6 +64,19 @@ def test_the_rule(
     assert choose_executor(graph, make_schedule(graph, Threads()), replicas, wanted) == expected
 
 
+def test_the_blocks_of_a_large_convolution_are_products_of_one_thread() -> None:
+    recorder, device = GraphRecorder(), devices.get_device("CPU:0")
+    x, w = (
+        recorder.input(ops.TensorSpec(shape, ops.float32), device, 0)
+        for shape in ((64, 32, 32, 32), (3, 3, 32, 32))
+    )
+    with recorded_by(recorder):
+        y = ops.conv2d(x, w, 1, "SAME")
+    graph = recorder.finish([y])
+    assert sum(node.flops for node in graph.nodes) > 1e9
+    assert choose_executor(graph, make_schedule(graph, Threads()), 1) == (1, 1)
+
+
 @pytest.mark.parametrize(
     ("steps", "thousands", "threads"),
     [(1, BIG, 2), (1, SMALL, 1), (4, BIG, 2), (4, SMALL, 1), (8, BIG // 3, 1)],
