@@ -349,7 +349,7 @@ def _transposed(
         )
     if len(shape) == rank + 2:
         channels = shape[1 if images.channels_first else -1]
-        if shape[0] != x.shape[0]:
+        if shape[0] not in (-1, x.shape[0]):
             raise InvalidArgumentError(
                 "input and out_backprop must have the same batch size. Input batch: "
                 f"{shape[0]}, outbackprop batch: {x.shape[0]} [Op:{images.name}]"

@@ -51,3 +51,8 @@ def test_what_does_not_fit(call: Callable[[], Any], error: type[Exception], text
 
 def test_a_convolution_of_no_examples_has_none() -> None:
     assert mr.keras.ops.conv(X[:0], mr.ones((6, 1, 2, 1)), padding="same").shape == (0, 5, 5, 1)
+
+
+def test_the_batch_of_an_output_shape_may_be_open() -> None:
+    filters = np.ones((3, 3, 4, 2), np.float32)
+    assert mr.nn.conv2d_transpose(X, filters, [-1, 10, 10, 4], 2).shape == (1, 10, 10, 4)
