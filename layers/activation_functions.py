@@ -4,11 +4,11 @@ Their names, arguments and defaults are Keras 3's; `activations` looks them up.
 """
 
 import math
-import warnings
 from collections.abc import Callable
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
+from mirrored._logging import warn_caller
 from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import Tensor
@@ -78,11 +78,10 @@ def softmax(x: Tensor, axis: int | tuple[int, ...] = -1) -> Tensor:
         probabilities = along_axes(ops.softmax, x, tuple(axis))
     else:
         if -x.ndim <= axis < x.ndim and x.shape[axis] == 1:
-            warnings.warn(
+            warn_caller(
                 f"You are using a softmax over axis {axis} of a tensor of shape {x.shape}. This "
                 "axis has size 1. The softmax operation will always return the value 1, which is "
                 "likely not what you intended. Did you mean to use a sigmoid instead?",
-                stacklevel=3,
             )
         probabilities = ops.softmax(x, axis=axis)
     return remember(probabilities, ANY_ENTROPY, x)

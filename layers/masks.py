@@ -12,10 +12,10 @@ attribute of a tensor, `_keras_mask`, under Keras' name and rules:
 Placeholders carry placeholders, for shapes alone: a model that runs computes its masks again.
 """
 
-import warnings
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from mirrored import _nest
+from mirrored._logging import warn_caller
 from mirrored.graph import SymbolicTensor
 from mirrored.layers.call_arguments import CallArguments, CallForm
 from mirrored.layers.input_conversion import as_tensor
@@ -88,11 +88,10 @@ def with_masks(layer: Masked, outputs: Any, masks: CallMasks) -> Any:
     had = any(mask is not None for mask in _nest.flatten(masks.previous))
     if not layer.supports_masking:
         if had:
-            warnings.warn(
+            warn_caller(
                 f"Layer '{layer.name}' (of type {type(layer).__name__}) was passed an input with a "
                 "mask attached to it. However, this layer does not support masking and will "
                 "therefore destroy the mask information. Downstream layers will not see the mask.",
-                stacklevel=5,
             )
         return outputs
     own = _nest.flatten(masks_of(outputs))

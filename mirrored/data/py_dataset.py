@@ -5,13 +5,13 @@ Training asks for the batches, in an order of its own, from several threads wher
 
 import itertools
 import threading
-import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from queue import SimpleQueue
 from typing import Any
 
 from mirrored._arguments import explained
+from mirrored._logging import warn_caller
 from mirrored._numbers import check_count
 from mirrored._threads import new_thread, start
 
@@ -89,11 +89,10 @@ class PyDataset:
 
     def _setting(self, name: str) -> Any:
         if any(f"_{setting}" not in vars(self) for setting in _DEFAULTS):
-            warnings.warn(
+            warn_caller(
                 "Your `PyDataset` class should call `super().__init__(**kwargs)` in its "
                 "constructor. `**kwargs` can include `workers`, `use_multiprocessing`, "
                 "`max_queue_size`. Do not pass these arguments to `fit()`: it does not have them.",
-                stacklevel=3,
             )
             vars(self).update(
                 {f"_{k}": v for k, v in _DEFAULTS.items() if f"_{k}" not in vars(self)}

@@ -4,10 +4,10 @@ Probabilities remember their logits, from which a loss is computed without round
 """
 
 import math
-import warnings
 from typing import Any
 
 from mirrored._arguments import explained
+from mirrored._logging import warn_caller
 from mirrored._symbolic import Symbolic, symbolic_in
 from mirrored._types import TensorLike
 from mirrored.backends.product_settings import product
@@ -370,9 +370,8 @@ def logits_for(function: str, y_pred: Tensor, from_logits: bool, activation: str
     if logits is None:
         return y_pred
     kind = "Sigmoid" if function == "binary_crossentropy" else "Softmax"
-    warnings.warn(
+    warn_caller(
         f'"`{function}` received `from_logits=True`, but the `output` argument was produced by a '
         f"{kind} activation and thus does not represent logits. Was this intended?",
-        stacklevel=3,
     )
     return logits

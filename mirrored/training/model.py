@@ -6,7 +6,6 @@ Modules that write or show a model are imported by the methods that need them: f
 
 import inspect
 import json
-import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -16,7 +15,7 @@ import numpy as np
 
 from mirrored import _nest, _overrides, graph, ops
 from mirrored._absent import absent_members
-from mirrored._logging import logger
+from mirrored._logging import logger, warn_caller
 from mirrored._naming import unique_name
 from mirrored._overrides import any_parameters
 from mirrored._types import PathLike
@@ -1195,13 +1194,12 @@ class Model(Layer):
         try:
             super().build_from_config(config)
         except Exception as error:
-            warnings.warn(
+            warn_caller(
                 f"Model '{self.name}' had a build config, but the model cannot be built "
                 "automatically in `build_from_config(config)`. You should implement `def "
                 "build_from_config(self, config)`, and you might also want to implement the method "
                 "that generates the config at saving time, `def get_build_config(self)`. It "
                 f"failed with: {error}",
-                stacklevel=2,
             )
 
     def get_compile_config(self) -> dict[str, Any]:
@@ -1243,13 +1241,12 @@ class Model(Layer):
 
         owner = next(base for base in type(self).__mro__ if "compile" in vars(base))
         if name_of_class(owner) != ("keras", "Model"):
-            warnings.warn(
+            warn_caller(
                 "`compile()` was not called as part of model loading because the model's "
                 "`compile()` method is custom. All subclassed Models that have `compile()` "
                 "overridden should also override `get_compile_config()` and "
                 "`compile_from_config(config)`. Alternatively, you can call `compile()` manually "
                 "after loading.",
-                stacklevel=2,
             )
             return
         self.compile(**deserialized(dict(config), None))

@@ -1,10 +1,10 @@
 """How far the areas of classes overlap: intersections over unions."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from mirrored import ops
+from mirrored._logging import warn_caller
 from mirrored._types import DTypeLike, TensorLike
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS, INTEGERS
@@ -121,10 +121,9 @@ class IoU(Counting):
     def _weights(self, sample_weight: Any) -> Tensor:
         weights = ops.convert_to_tensor(sample_weight)
         if weights.dtype in FLOATS and self.dtype in INTEGERS and hasattr(sample_weight, "dtype"):
-            warnings.warn(
+            warn_caller(
                 f"The metric {self.name!r} truncates weights to integers because its dtype is "
                 f"{self.dtype}. Pass a float `dtype` for float weights.",
-                stacklevel=3,
             )
         weights = cast(cast(weights, self.dtype), ops.float64)
         return ops.reshape(weights, (-1,)) if weights.ndim > 1 else weights
