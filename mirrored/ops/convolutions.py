@@ -65,7 +65,7 @@ class _Gathering(NamedTuple):
         return math.prod(self.padded or (0,)), self.positions * self.depth if self.blocks else 0
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=128)
 def _gathering(
     images: int, axes: tuple[Axis, ...], channels: int, groups: int, itemsize: int
 ) -> _Gathering:

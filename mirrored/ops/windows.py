@@ -112,7 +112,7 @@ def axes_of(
     return _axes(name, tuple(sizes), tuple(taps), strides, padding, dilations)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=128)
 def _axes(
     name: str, sizes: Shape, taps: Shape, strides: Shape, padding: Pairs, dilations: Shape
 ) -> tuple[Axis, ...]:
@@ -145,7 +145,7 @@ class Block(NamedTuple):
     rows: slice
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=128)
 def blocks(images: int, axes: tuple[Axis, ...], window_bytes: int) -> tuple[Block, ...]:
     """Return the blocks of a batch, all but the last of one size.
 

@@ -37,6 +37,9 @@ from mirrored.program.kernel_fusion import pieces
 from mirrored.program.schedule import FusedGroup, Guard, Kernels, Launch, Phase, Schedule, Stage
 
 _DTYPE = np.dtype(np.float32)
+# A kernel that makes more calls, as a convolution of many large images does, is called as a whole:
+# a generated function of a hundred thousand lines takes seconds to compile.
+_MOST_CALLS = 2_000
 
 
 class WriteGuard:
@@ -179,10 +182,10 @@ class _Lowering(ABC):
         if numbers and backend.host_readable:
             # NumPy takes less time for one element in a row than for a number without an axis.
             out, inputs = out.reshape(1), [array.reshape(1) for array in inputs]
-        return [
-            *self._check_of(node, inputs),
-            *kernel_calls(backend, kernel, out, *inputs, **attrs),
-        ]
+        calls = kernel_calls(backend, kernel, out, *inputs, **attrs)
+        if backend.host_readable and len(calls) > _MOST_CALLS:
+            calls = [Call(functools.partial(kernel, backend.xp, out, *inputs, **attrs))]
+        return [*self._check_of(node, inputs), *calls]
 
     def _check_of(self, node: Node, inputs: Sequence[Any]) -> list[Call]:
         """Return the call that looks at values, where an op has one and kernels wait for it."""

@@ -9,8 +9,9 @@ import pytest
 import mirrored as mr
 from mirrored import devices, ops
 from mirrored.errors import ResourceExhaustedError
+from mirrored.ops import convolutions
 from mirrored.ops.hooks import recorded_by
-from mirrored.program import GraphRecorder, Program
+from mirrored.program import GraphRecorder, Program, lowering
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -91,3 +92,26 @@ def test_functions_return_values_of_their_own() -> None:
     step(mr.constant([9.0, 9.0]))
     assert first == [[1, 2], [2, 3], [1, 1]]
     assert [each.numpy().tolist() for each in kept] == [[2, 3], [4, 5], [2, 2]]
+
+
+@pytest.mark.parametrize(("most_calls", "whole"), [(3, True), (10_000, False)])
+def test_a_kernel_of_many_calls_is_called_as_a_whole(
+    most_calls: int, whole: bool, record: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lowering, "_MOST_CALLS", most_calls)
+    images = np.arange(4 * 400 * 400, dtype=np.float32).reshape(4, 400, 400, 1)
+    filters = np.ones((2, 2, 1, 1), np.float32)
+
+    def convolve(x: Any, w: Any) -> Any:
+        return [ops.conv2d(x, w, 1, "VALID")]
+
+    recorded = record(convolve, [images, filters])
+    runs: list[Any] = []
+    product = convolutions.product
+    monkeypatch.setattr(
+        convolutions, "product", lambda xp, *args: runs.append(xp) or product(xp, *args)
+    )
+    (result,) = recorded(images, filters)
+    assert bool(runs) == whole
+    runs.clear()
+    np.testing.assert_array_equal(result, convolve(images, filters)[0].numpy())
