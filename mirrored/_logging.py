@@ -6,6 +6,7 @@ It stays out of the way of an application that configures logging itself.
 import logging
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -151,7 +152,6 @@ def warn_caller(text: str) -> None:
     Args:
         text: The warning.
     """
-    frame, level = sys._getframe().f_back, 2
-    while frame is not None and frame.f_code.co_filename.startswith(_LIBRARY):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(text, stacklevel=level)
+    files = [entry.filename for entry in reversed(traceback.extract_stack())]
+    level = next((i for i, file in enumerate(files) if not file.startswith(_LIBRARY)), 0)
+    warnings.warn(text, stacklevel=level + 1)
