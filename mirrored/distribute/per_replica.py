@@ -4,7 +4,7 @@ They are put together when replicas meet and taken apart when they go on.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from mirrored import _nest
 from mirrored._numbers import counted
@@ -78,12 +78,14 @@ class PerReplica(DistributedValues):
         self.first_examples = None if first_examples is None else tuple(first_examples)
         self.examples = examples
 
-    def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(
-            f"'PerReplica' object has no attribute '{name}': it has a value per replica. Use "
-            "`strategy.reduce('mean', value, axis=None)` for their mean, or "
-            "`strategy.experimental_local_results(value)` for a tuple of them."
-        )
+    if not TYPE_CHECKING:  # To a type checker it would mean that there is every attribute.
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(
+                f"'PerReplica' object has no attribute '{name}': it has a value per replica. Use "
+                "`strategy.reduce('mean', value, axis=None)` for their mean, or "
+                "`strategy.experimental_local_results(value)` for a tuple of them."
+            )
 
     def _as_tensor(self) -> Tensor:
         raise InvalidArgumentError(
