@@ -19,8 +19,9 @@ def test_it_learns_the_order_of_the_digits(run_example) -> None:
     assert "one[0][0], other[0][0]" in printed
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("gpus", [1, 3])
+@pytest.mark.parametrize(
+    "gpus", [pytest.param(1, marks=pytest.mark.long), pytest.param(3, marks=pytest.mark.slow)]
+)
 def test_number_of_gpus_does_not_change_what_is_learned(run_example, gpus: int) -> None:
     found = [run_example("larger_digit.py", *more).stdout for more in ([], ["--gpus", gpus])]
     assert ACCURACY.findall(found[0]) == ACCURACY.findall(found[1])

@@ -22,7 +22,7 @@ def test_it_tells_shapes_apart(run_example, tmp_path: Path) -> None:
     assert (tmp_path / "wrong.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_number_of_gpus_does_not_change_what_is_learned(run_example) -> None:
     found = [run_example("shapes.py", "--epochs", 1, "--gpus", gpus).stdout for gpus in (1, 3)]
     one, three = (float(ACCURACY.findall(printed)[0]) for printed in found)

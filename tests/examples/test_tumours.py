@@ -36,8 +36,9 @@ def test_it_stops_early_with_the_best_weights_in_a_file(run_example, tmp_path: P
     assert rates == pytest.approx([0.1 * 0.9**epoch for epoch in range(len(rows))], rel=1e-5)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("gpus", [1, 3])
+@pytest.mark.parametrize(
+    "gpus", [pytest.param(1, marks=pytest.mark.long), pytest.param(3, marks=pytest.mark.slow)]
+)
 def test_number_of_gpus_does_not_change_what_is_learned(run_example, gpus: int) -> None:
     found = [run_example("tumours.py", *more).stdout for more in ([], ["--gpus", gpus])]
     assert LOSS.findall(found[0]) == LOSS.findall(found[1])
