@@ -404,7 +404,8 @@ def define(
         ]
 
     def flops(results: TensorSpec, filters: Shape) -> int:
-        return 2 * math.prod(results.shape) * math.prod(filters[:-1]) if by_products else 0
+        count: int = 2 * math.prod(results.shape) * math.prod(filters[:-1])
+        return count
 
     rules: list[tuple[Callable[..., TensorSpec], Gradient, Callable[..., int]]] = [
         (infer, by_both, lambda out, x, w, **_: flops(out, w.shape)),

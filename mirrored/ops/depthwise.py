@@ -11,18 +11,13 @@ from typing import Any
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.convolutions import define
 from mirrored.ops.spec import Shape, TensorSpec, check_same_dtype, shape_text
-from mirrored.ops.windows import Axis, Block, Pairs, axes_of, blocks, check_rank, taps_in
+from mirrored.ops.windows import Axis, Pairs, axes_of, blocks_of_passes, check_rank, taps_in
 
 
 def _axes(
     name: str, x: Shape, w: Shape, *, strides: Shape, padding: Pairs, dilations: Shape
 ) -> tuple[Axis, ...]:
     return axes_of(name, x[1:-1], w[:-2], strides, padding, dilations)
-
-
-def _blocks(x: Shape, axes: tuple[Axis, ...], itemsize: int) -> tuple[Block, ...]:
-    read = math.prod(axis.stride for axis in axes)
-    return blocks(x[0], axes, (read + 2) * x[-1] * itemsize)
 
 
 def _shape_of(name: str, x: TensorSpec, w: TensorSpec, **attrs: Any) -> Shape:
@@ -59,7 +54,7 @@ def _passes(xp: Any, x: Any, w: Any, out: Any, products: Any, attrs: Any) -> Any
     axes = _axes("", x.shape, w.shape, **attrs)
     filters = w.shape[-1]
     split = out.reshape(*out.shape[:-1], x.shape[-1], filters)
-    for block in _blocks(x.shape, axes, x.itemsize):
+    for block in blocks_of_passes(x.shape, axes, x.itemsize):
         for number in range(filters):
             for tap, windows, elements in taps_in(axes, block):
                 to = split[(*windows, ..., number)]
@@ -69,7 +64,7 @@ def _passes(xp: Any, x: Any, w: Any, out: Any, products: Any, attrs: Any) -> Any
 
 def _scratch(x: Shape, w: Shape, dtype: Any, attrs: Any) -> tuple[TensorSpec, ...]:
     axes = _axes("", x, w, **attrs)
-    parts = _blocks(x, axes, dtype.itemsize)
+    parts = blocks_of_passes(x, axes, dtype.itemsize)
     counts = (axis.windows for axis in axes[1:])
     size = parts[0].images.stop * parts[0].rows.stop * math.prod(counts) * x[-1] if parts else 0
     return (TensorSpec((size,), dtype),)

@@ -89,22 +89,21 @@ def layout(name: str, rank: int, data_format: Any) -> Layout:
     return Layout(rank, data_format == names[1], name)
 
 
-def per_axis(argument: str, value: Any, images: Layout, default: int = 1) -> Shape:
+def per_axis(argument: str, value: Any, images: Layout) -> Shape:
     """Return a number for each spatial axis.
 
     Args:
         argument: The argument that errors name.
         value: One integer; or a sequence of one, of one for each spatial axis, or of one for each
-            axis, where that of the batch and of the channels is 1.
+            axis, where that of the batch and of the channels is 1. None stands for 1.
         images: The layout.
-        default: The number that None stands for.
 
     Raises:
         ValueError: The sequence has another length.
         InvalidArgumentError: The numbers for batch and channels are not 1.
     """
     if value is None:
-        return (default,) * images.rank
+        return (1,) * images.rank
     numbers = as_integers(value, f"`{argument}`")
     rank = images.rank
     if len(numbers) == 1:

@@ -5,7 +5,6 @@ block of windows that stays in the cache. Padding is never an element: the large
 the mean of one are of the elements that are there.
 """
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +28,7 @@ from mirrored.ops.windows import (
     Block,
     Pairs,
     axes_of,
-    blocks,
+    blocks_of_passes,
     check_rank,
     is_covered,
     taps_in,
@@ -52,12 +51,6 @@ def pooled_axes(
     return axes_of(name, x[1:-1], window, strides, padding, dilations)
 
 
-def _blocks(x: Shape, axes: tuple[Axis, ...], itemsize: int) -> tuple[Block, ...]:
-    """Return blocks of windows, with the elements that they read."""
-    read = math.prod(axis.stride for axis in axes)
-    return blocks(x[0], axes, (read + 2) * x[-1] * itemsize)
-
-
 def _windows_of(block: Block, windows: tuple[slice, ...]) -> tuple[slice, ...]:
     """Return the place of windows in scratch memory that has those of one block."""
     images, rows, *others = windows
@@ -71,7 +64,7 @@ def _windows_of(block: Block, windows: tuple[slice, ...]) -> tuple[slice, ...]:
 
 def _scratch_shape(x: Shape, axes: tuple[Axis, ...], itemsize: int) -> Shape:
     """Return the shape of scratch memory that has a value for each window of the largest block."""
-    parts = _blocks(x, axes, itemsize)
+    parts = blocks_of_passes(x, axes, itemsize)
     if not parts:
         return (0,)
     images, rows = parts[0]
@@ -90,7 +83,7 @@ def _max(xp: Any, out: Any, x: Any, **attrs: Any) -> None:
     if not out.size:
         return
     axes, lowest = pooled_axes("", x.shape, **attrs), _lowest(x.dtype)
-    for block in _blocks(x.shape, axes, x.itemsize):
+    for block in blocks_of_passes(x.shape, axes, x.itemsize):
         part = out[block.images, block.rows]
         started = False
         for _, windows, elements in taps_in(axes, block):
@@ -144,7 +137,7 @@ def _max_grad(
     here, _, part = workspace
     axes = pooled_axes("", x.shape, **attrs)
     are_apart = all(axis.stride > (axis.taps - 1) * axis.dilation for axis in axes)
-    for block in _blocks(x.shape, axes, x.itemsize):
+    for block in blocks_of_passes(x.shape, axes, x.itemsize):
         for windows, elements, place in _first_largest(xp, block, axes, x, y, workspace):
             if are_apart:
                 xp.multiply(_bits(g[windows]), here[place], out=_bits(out[elements]))
@@ -161,7 +154,7 @@ def _max_grad_grad(
     xp.copyto(out, 0)
     here, _, part = workspace
     axes = pooled_axes("", x.shape, **attrs)
-    for block in _blocks(x.shape, axes, x.itemsize):
+    for block in blocks_of_passes(x.shape, axes, x.itemsize):
         for windows, elements, place in _first_largest(xp, block, axes, x, y, workspace):
             xp.multiply(_bits(u[elements]), here[place], out=_bits(part[place]))
             xp.add(out[windows], part[place], out=out[windows])
@@ -182,10 +175,10 @@ def _counts(axes: tuple[Axis, ...]) -> list[Any]:
     return factors
 
 
-def _divide(xp: Any, out: Any, axes: tuple[Axis, ...], rows: slice) -> None:
+def _divide(xp: Any, out: Any, counts_of_axes: list[Any], rows: slice) -> None:
     """Divide values of windows by the number of elements that each has."""
     common = 1
-    for number, counts in enumerate(_counts(axes)):
+    for number, counts in enumerate(counts_of_axes):
         if (counts == counts.flat[0]).all():
             common *= int(counts.flat[0])
         else:
@@ -198,12 +191,13 @@ def _mean(xp: Any, out: Any, x: Any, **attrs: Any) -> None:
     if not out.size:
         return
     axes = pooled_axes("", x.shape, **attrs)
-    for block in _blocks(x.shape, axes, x.itemsize):
+    counts = _counts(axes)
+    for block in blocks_of_passes(x.shape, axes, x.itemsize):
         part = out[block.images, block.rows]
         xp.copyto(part, 0)
         for _, windows, elements in taps_in(axes, block):
             xp.add(out[windows], x[elements], out=out[windows])
-        _divide(xp, part, axes, block.rows)
+        _divide(xp, part, counts, block.rows)
 
 
 def _mean_grad_scratch(g: TensorSpec, *, sizes: Shape, **attrs: Any) -> tuple[TensorSpec, ...]:
@@ -219,11 +213,12 @@ def _mean_grad(
     if not g.size:
         return
     axes = pooled_axes("", out.shape, **attrs)
-    for block in _blocks(out.shape, axes, out.itemsize):
+    counts = _counts(axes)
+    for block in blocks_of_passes(out.shape, axes, out.itemsize):
         part = g[block.images, block.rows]
         scaled = workspace[0][: part.shape[0], : part.shape[1]]
         xp.copyto(scaled, part)
-        _divide(xp, scaled, axes, block.rows)
+        _divide(xp, scaled, counts, block.rows)
         for _, windows, elements in taps_in(axes, block):
             place = _windows_of(block, windows)
             xp.add(out[elements], scaled[place], out=out[elements])

@@ -173,6 +173,18 @@ def blocks(images: int, axes: tuple[Axis, ...], window_bytes: int) -> tuple[Bloc
     )
 
 
+def blocks_of_passes(x: Shape, axes: tuple[Axis, ...], itemsize: int) -> tuple[Block, ...]:
+    """Return blocks of windows for passes tap by tap, which read the images where they are.
+
+    Args:
+        x: The shape of the images.
+        axes: The windows along each spatial axis.
+        itemsize: The bytes of an element.
+    """
+    read = math.prod(axis.stride for axis in axes)
+    return blocks(x[0], axes, (read + 2) * x[-1] * itemsize)
+
+
 def taps_in(axes: Sequence[Axis], block: Block) -> Iterator[tuple[Shape, Index, Index]]:
     """Yield each tap, with the windows of a block in which it reads, and what it reads there.
 
