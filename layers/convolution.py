@@ -10,14 +10,9 @@ from mirrored import ops
 from mirrored._numbers import as_integer
 from mirrored._types import Identifier, TensorLike
 from mirrored.layers import activations, constraints, initializers, regularizers
-from mirrored.layers.layer import Layer, PlainOptions
-from mirrored.layers.shapes import (
-    Shape,
-    as_data_format,
-    as_sizes,
-    require_rank,
-    windowed_sizes,
-)
+from mirrored.layers.layer import PlainOptions
+from mirrored.layers.shapes import Shape, as_data_format, as_sizes, require_rank, windowed_sizes
+from mirrored.layers.spatial import SpatialLayer
 from mirrored.layers.weights import add_configured, overridable
 from mirrored.ops import Tensor
 from mirrored.ops.images import (
@@ -45,10 +40,9 @@ def _positive(argument: str, value: Any) -> int:
     return number
 
 
-class _Convolution(Layer):
+class _Convolution(SpatialLayer):
     """What all have in common: windows, a bias and an activation."""
 
-    _rank: ClassVar[int]
     _paddings: ClassVar[tuple[str, ...]] = ("valid", "same")
 
     filters: int
@@ -97,12 +91,6 @@ class _Convolution(Layer):
             padding = ((self.dilation_rate[0] * (self.kernel_size[0] - 1), 0),)
         return Windows(self.strides, padding, self.dilation_rate)
 
-    def _split(self, shape: Shape) -> tuple[Shape, Any]:
-        """Return the spatial sizes and the channels of a shape."""
-        if self.data_format == "channels_first":
-            return shape[2:], shape[1]
-        return shape[1:-1], shape[-1]
-
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make a layer like it, by name, as plain values."""
         penalty = serialized(self.activity_regularizer)
@@ -115,7 +103,7 @@ class _Convolution(Layer):
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless inputs are such images, with the channels of the weights."""
         require_rank(self.name, input_shape, self._rank + 2, exactly=self._rank + 2)
-        channels = self._split(input_shape)[1]
+        channels = self._channels_of(input_shape)
         if channels is None or (self.built and channels != self._channels_of_weights()):
             axis = 1 if self.data_format == "channels_first" else -1
             wanted = f"have value {self._channels_of_weights()}" if self.built else "be known"
@@ -127,18 +115,18 @@ class _Convolution(Layer):
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         """Return the shape of the outputs, whose channels are the filters."""
-        sizes, channels = self._sizes(input_shape), self._outputs(self._split(input_shape)[1])
+        sizes, channels = self._sizes(input_shape), self._outputs(self._channels_of(input_shape))
         if self.data_format == "channels_first":
             return (input_shape[0], channels, *sizes)
         return (input_shape[0], *sizes, channels)
 
     def _outputs(self, channels: int) -> int:
-        """Return how many channels the outputs have, of inputs with so many."""
+        """Return the number of channels of the outputs, for that of the inputs."""
         return self.filters
 
     def _sizes(self, input_shape: Shape) -> Shape:
         """Return the spatial sizes of the outputs."""
-        sizes = self._split(input_shape)[0]
+        sizes = self._around(input_shape)[1]
         return windowed_sizes(
             sizes, self.kernel_size, self.strides, self.dilation_rate, self.padding
         )
@@ -146,8 +134,17 @@ class _Convolution(Layer):
     def _add_bias(self, channels: int) -> None:
         self.bias = add_configured(self, "bias", (channels,)) if self.use_bias else None
 
-    def _finished(self, outputs: Tensor) -> Tensor:
-        """Return outputs with the bias, and activated."""
+    def _convolved(self, inputs: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def call(self, inputs: Tensor) -> Tensor:
+        """Return the activations.
+
+        Args:
+            inputs: Floats of shape (batch, spatial axes, channels), or (batch, channels, spatial
+                axes) with "channels_first".
+        """
+        outputs = self._convolved(inputs)
         bias: Any = self.bias
         if bias is not None and self.data_format == "channels_first":
             outputs = outputs + ops.reshape(bias, (1, -1, *(1,) * self._rank))
@@ -199,7 +196,7 @@ class _Filters(_Convolution):
 
     def build(self, input_shape: Shape) -> None:
         """Create the kernel, and the bias where there is one."""
-        channels = self._split(input_shape)[1]
+        channels = self._channels_of(input_shape)
         if channels % self.groups:
             raise ValueError(
                 "The number of input channels must be evenly divisible by the number of groups. "
@@ -222,14 +219,8 @@ class _Filters(_Convolution):
         """
         return convolved(inputs, kernel, self._images, self._windows)
 
-    def call(self, inputs: Tensor) -> Tensor:
-        """Return the activations.
-
-        Args:
-            inputs: Floats of shape (batch, spatial axes, channels), or (batch, channels, spatial
-                axes) with "channels_first".
-        """
-        return self._finished(self.convolution_op(inputs, self.kernel))
+    def _convolved(self, inputs: Tensor) -> Tensor:
+        return self.convolution_op(inputs, self.kernel)
 
 
 class _Transposed(_Convolution):
@@ -277,7 +268,7 @@ class _Transposed(_Convolution):
 
     def build(self, input_shape: Shape) -> None:
         """Create the kernel, and the bias where there is one."""
-        shape = (*self.kernel_size, self.filters, self._split(input_shape)[1])
+        shape = (*self.kernel_size, self.filters, self._channels_of(input_shape))
         add_configured(self, "kernel", shape)
         self._add_bias(self.filters)
 
@@ -286,7 +277,7 @@ class _Transposed(_Convolution):
 
     def _sizes(self, input_shape: Shape) -> Shape:
         return sizes_of_transposed(
-            self._split(input_shape)[0],
+            self._around(input_shape)[1],
             self.kernel_size,
             self.strides,
             self.dilation_rate,
@@ -294,17 +285,9 @@ class _Transposed(_Convolution):
             self.output_padding,
         )
 
-    def call(self, inputs: Tensor) -> Tensor:
-        """Return the activations.
-
-        Args:
-            inputs: Floats of shape (batch, spatial axes, channels), or (batch, channels, spatial
-                axes) with "channels_first".
-        """
+    def _convolved(self, inputs: Tensor) -> Tensor:
         sizes: Any = self._sizes(inputs.shape)
-        return self._finished(
-            transposed_convolution(inputs, self.kernel, sizes, self._images, self._windows)
-        )
+        return transposed_convolution(inputs, self.kernel, sizes, self._images, self._windows)
 
 
 class _Depthwise(_Convolution):
@@ -343,7 +326,7 @@ class _Depthwise(_Convolution):
 
     def build(self, input_shape: Shape) -> None:
         """Create the kernel, and the bias where there is one."""
-        channels = self._split(input_shape)[1]
+        channels = self._channels_of(input_shape)
         shape = (*self.kernel_size, channels, self.depth_multiplier)
         add_configured(self, "kernel", shape, prefix="depthwise")
         self._add_bias(self._outputs(channels))
@@ -351,16 +334,8 @@ class _Depthwise(_Convolution):
     def _channels_of_weights(self) -> int:
         return self.kernel.shape[-2]
 
-    def call(self, inputs: Tensor) -> Tensor:
-        """Return the activations.
-
-        Args:
-            inputs: Floats of shape (batch, spatial axes, channels), or (batch, channels, spatial
-                axes) with "channels_first".
-        """
-        return self._finished(
-            convolved_by_channel(inputs, self.kernel, self._images, self._windows)
-        )
+    def _convolved(self, inputs: Tensor) -> Tensor:
+        return convolved_by_channel(inputs, self.kernel, self._images, self._windows)
 
     def _outputs(self, channels: int) -> int:
         return channels * self.depth_multiplier
@@ -409,7 +384,7 @@ class _Separable(_Convolution):
 
     def build(self, input_shape: Shape) -> None:
         """Create both kernels, and the bias where there is one."""
-        channels = self._split(input_shape)[1]
+        channels = self._channels_of(input_shape)
         first = (*self.kernel_size, channels, self.depth_multiplier)
         second = (*(1,) * self._rank, channels * self.depth_multiplier, self.filters)
         add_configured(self, "depthwise_kernel", first, prefix="depthwise")
@@ -419,17 +394,11 @@ class _Separable(_Convolution):
     def _channels_of_weights(self) -> int:
         return self.depthwise_kernel.shape[-2]
 
-    def call(self, inputs: Tensor) -> Tensor:
-        """Return the activations.
-
-        Args:
-            inputs: Floats of shape (batch, spatial axes, channels), or (batch, channels, spatial
-                axes) with "channels_first".
-        """
+    def _convolved(self, inputs: Tensor) -> Tensor:
         images = self._images
         middle = convolved_by_channel(inputs, self.depthwise_kernel, images, self._windows)
         points = Windows((1,) * self._rank, "VALID", (1,) * self._rank)
-        return self._finished(convolved(middle, self.pointwise_kernel, images, points))
+        return convolved(middle, self.pointwise_kernel, images, points)
 
 
 class Conv1D(_Filters):

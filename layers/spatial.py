@@ -29,6 +29,9 @@ class SpatialLayer(Layer):
         first = 2 if self.data_format == "channels_first" else 1
         return tuple(range(first, first + self._rank))
 
+    def _channels_of(self, shape: Shape) -> Any:
+        return shape[1 if self.data_format == "channels_first" else -1]
+
     def _around(self, shape: Shape) -> tuple[Shape, Shape, Shape]:
         """Return the sizes before the spatial axes, of these, and behind them."""
         start, end = self._spatial_axes[0], self._spatial_axes[-1] + 1

@@ -23,7 +23,6 @@ from mirrored.ops.tensor import Tensor
 from mirrored.ops.windows import (
     Axis,
     Block,
-    Pairs,
     Phase,
     axes_of,
     blocks,
@@ -216,17 +215,8 @@ class _Sizes(NamedTuple):
         ]
 
 
-def _sized(
-    name: str,
-    x: Shape,
-    w: Shape,
-    dtype: DType,
-    *,
-    strides: Shape,
-    padding: Pairs,
-    dilations: Shape,
-) -> _Sizes:
-    axes = axes_of(name, x[1:-1], w[:-2], strides, padding, dilations)
+def _sized(name: str, x: Shape, w: Shape, dtype: DType, **attrs: Any) -> _Sizes:
+    axes = axes_of(name, x[1:-1], w[:-2], **attrs)
     groups = x[-1] // w[-2]
     return _Sizes(x[0], axes, groups, w[-2], w[-1] // groups, dtype.itemsize)
 

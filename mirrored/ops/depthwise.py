@@ -11,13 +11,7 @@ from typing import Any
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.convolutions import define
 from mirrored.ops.spec import Shape, TensorSpec, check_same_dtype, shape_text
-from mirrored.ops.windows import Axis, Pairs, axes_of, blocks_of_passes, check_rank, taps_in
-
-
-def _axes(
-    name: str, x: Shape, w: Shape, *, strides: Shape, padding: Pairs, dilations: Shape
-) -> tuple[Axis, ...]:
-    return axes_of(name, x[1:-1], w[:-2], strides, padding, dilations)
+from mirrored.ops.windows import axes_of, blocks_of_passes, check_rank, scratch_shape, taps_in
 
 
 def _shape_of(name: str, x: TensorSpec, w: TensorSpec, **attrs: Any) -> Shape:
@@ -33,7 +27,7 @@ def _shape_of(name: str, x: TensorSpec, w: TensorSpec, **attrs: Any) -> Shape:
             "A filter must have at least one row and one column. Received filters of shape "
             f"{shape_text(w.shape)} [Op:{name}]"
         )
-    counts = (axis.windows for axis in _axes(name, x.shape, w.shape, **attrs))
+    counts = (axis.windows for axis in axes_of(name, x.shape[1:-1], w.shape[:-2], **attrs))
     return (x.shape[0], *counts, w.shape[-1] * w.shape[-2])
 
 
@@ -51,7 +45,7 @@ def _passes(xp: Any, x: Any, w: Any, out: Any, products: Any, attrs: Any) -> Any
         products: Scratch memory for the values of a block.
         attrs: Strides, padding and dilations.
     """
-    axes = _axes("", x.shape, w.shape, **attrs)
+    axes = axes_of("", x.shape[1:-1], w.shape[:-2], **attrs)
     filters = w.shape[-1]
     split = out.reshape(*out.shape[:-1], x.shape[-1], filters)
     for block in blocks_of_passes(x.shape, axes, x.itemsize):
@@ -63,11 +57,8 @@ def _passes(xp: Any, x: Any, w: Any, out: Any, products: Any, attrs: Any) -> Any
 
 
 def _scratch(x: Shape, w: Shape, dtype: Any, attrs: Any) -> tuple[TensorSpec, ...]:
-    axes = _axes("", x, w, **attrs)
-    parts = blocks_of_passes(x, axes, dtype.itemsize)
-    counts = (axis.windows for axis in axes[1:])
-    size = parts[0].images.stop * parts[0].rows.stop * math.prod(counts) * x[-1] if parts else 0
-    return (TensorSpec((size,), dtype),)
+    axes = axes_of("", x[1:-1], w[:-2], **attrs)
+    return (TensorSpec((math.prod(scratch_shape(x, axes, dtype.itemsize)),), dtype),)
 
 
 def _forward_scratch(x: TensorSpec, w: TensorSpec, **attrs: Any) -> tuple[TensorSpec, ...]:

@@ -349,9 +349,24 @@ def of_seed(seed: Any) -> Source:
     return draw
 
 
-def between(drawn: Tensor, low: float, high: float) -> Tensor:
-    """Return numbers from 0 to 1 as such between two others."""
-    return drawn * (high - low) + low
+def by_delta(
+    adjust: Callable[[Any, Tensor], Tensor], image: Any, max_delta: float, draw: Source
+) -> Tensor:
+    """Return images adjusted by a number that is drawn from -max_delta to max_delta."""
+    if max_delta < 0:
+        raise ValueError("max_delta must be non-negative.")
+    return adjust(image, draw(()) * (max_delta - -max_delta) + -max_delta)
+
+
+def by_factor(
+    adjust: Callable[[Any, Tensor], Tensor], image: Any, lower: float, upper: float, draw: Source
+) -> Tensor:
+    """Return images adjusted by a factor that is drawn from lower to upper."""
+    if upper <= lower:
+        raise ValueError("upper must be > lower.")
+    if lower < 0:
+        raise ValueError("lower must be non-negative.")
+    return adjust(image, draw(()) * (upper - lower) + lower)
 
 
 def _flipped(image: Any, flip: Callable[[Any], Tensor], draw: Source) -> Tensor:
@@ -438,12 +453,6 @@ def stateless_random_flip_up_down(image: TensorLike, seed: TensorLike) -> Tensor
     return _flipped(image, flip_up_down, of_seed(seed))
 
 
-def _brightened(image: Any, max_delta: float, draw: Source) -> Tensor:
-    if max_delta < 0:
-        raise ValueError("max_delta must be non-negative.")
-    return adjust_brightness(image, between(draw(()), -max_delta, max_delta))
-
-
 def random_brightness(image: TensorLike, max_delta: float, seed: int | None = None) -> Tensor:
     """Return images that are brighter by one number, which is drawn.
 
@@ -460,7 +469,7 @@ def random_brightness(image: TensorLike, max_delta: float, seed: int | None = No
         >>> mr.image.random_brightness(mr.ones((2, 3, 1)), 0.2).shape
         (2, 3, 1)
     """
-    return _brightened(image, max_delta, stream(seed))
+    return by_delta(adjust_brightness, image, max_delta, stream(seed))
 
 
 def stateless_random_brightness(image: TensorLike, max_delta: float, seed: TensorLike) -> Tensor:
@@ -480,15 +489,7 @@ def stateless_random_brightness(image: TensorLike, max_delta: float, seed: Tenso
         >>> mr.image.stateless_random_brightness([[[0.0]]], 1.0, (3, 4)).shape
         (1, 1, 1)
     """
-    return _brightened(image, max_delta, of_seed(seed))
-
-
-def _contrasted(image: Any, lower: float, upper: float, draw: Source) -> Tensor:
-    if upper <= lower:
-        raise ValueError("upper must be > lower.")
-    if lower < 0:
-        raise ValueError("lower must be non-negative.")
-    return adjust_contrast(image, between(draw(()), lower, upper))
+    return by_delta(adjust_brightness, image, max_delta, of_seed(seed))
 
 
 def random_contrast(
@@ -510,7 +511,7 @@ def random_contrast(
         >>> mr.image.random_contrast(mr.ones((2, 3, 1)), 0.2, 0.5).shape
         (2, 3, 1)
     """
-    return _contrasted(image, lower, upper, stream(seed))
+    return by_factor(adjust_contrast, image, lower, upper, stream(seed))
 
 
 def stateless_random_contrast(
@@ -533,7 +534,7 @@ def stateless_random_contrast(
         >>> mr.image.stateless_random_contrast([[[1.0]]], 0.2, 0.5, (3, 4)).numpy().item()
         1.0
     """
-    return _contrasted(image, lower, upper, of_seed(seed))
+    return by_factor(adjust_contrast, image, lower, upper, of_seed(seed))
 
 
 def _cropped(value: Any, size: Any, offset: Callable[[int, int], Tensor]) -> Tensor:
@@ -609,4 +610,4 @@ def stateless_random_crop(
     return _cropped(value, size, lambda axis, count: drawn[axis] % count)
 
 
-explain_functions(__name__, all_but="between changed mixed of_seed stream")
+explain_functions(__name__, all_but="by_delta by_factor changed mixed of_seed stream")

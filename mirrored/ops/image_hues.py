@@ -10,7 +10,7 @@ from mirrored.ops.clipping import clip_by_value
 from mirrored.ops.comparison import EQUAL, LESS
 from mirrored.ops.conversion import adopt, convert_to_tensor, is_tensor
 from mirrored.ops.elementwise import abs as absolute
-from mirrored.ops.image_colors import Source, between, changed, of_seed, stream
+from mirrored.ops.image_colors import Source, by_delta, by_factor, changed, of_seed, stream
 from mirrored.ops.reduction import reduce_max, reduce_min
 from mirrored.ops.rounding import floormod
 from mirrored.ops.select import where
@@ -188,9 +188,7 @@ def adjust_saturation(
 def _turned(image: Any, max_delta: float, draw: Source) -> Tensor:
     if max_delta > 0.5:
         raise ValueError("max_delta must be <= 0.5.")
-    if max_delta < 0:
-        raise ValueError("max_delta must be non-negative.")
-    return adjust_hue(image, between(draw(()), -max_delta, max_delta))
+    return by_delta(adjust_hue, image, max_delta, draw)
 
 
 def random_hue(image: TensorLike, max_delta: float, seed: int | None = None) -> Tensor:
@@ -232,14 +230,6 @@ def stateless_random_hue(image: TensorLike, max_delta: float, seed: TensorLike) 
     return _turned(image, max_delta, of_seed(seed))
 
 
-def _saturated(image: Any, lower: float, upper: float, draw: Source) -> Tensor:
-    if upper <= lower:
-        raise ValueError("upper must be > lower.")
-    if lower < 0:
-        raise ValueError("lower must be non-negative.")
-    return adjust_saturation(image, between(draw(()), lower, upper))
-
-
 def random_saturation(
     image: TensorLike, lower: float, upper: float, seed: int | None = None
 ) -> Tensor:
@@ -259,7 +249,7 @@ def random_saturation(
         >>> mr.image.random_saturation(mr.ones((2, 3, 3)), 0.2, 0.5).shape
         (2, 3, 3)
     """
-    return _saturated(image, lower, upper, stream(seed))
+    return by_factor(adjust_saturation, image, lower, upper, stream(seed))
 
 
 def stateless_random_saturation(
@@ -283,7 +273,7 @@ def stateless_random_saturation(
         >>> mr.image.stateless_random_saturation(white, 0.2, 0.5, (3, 4)).numpy().tolist()
         [[[1.0, 1.0, 1.0]]]
     """
-    return _saturated(image, lower, upper, of_seed(seed))
+    return by_factor(adjust_saturation, image, lower, upper, of_seed(seed))
 
 
 explain_functions(__name__, all_but="")

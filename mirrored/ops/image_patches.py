@@ -34,7 +34,7 @@ def patches(x: Tensor, taps: Shape, images: Layout, windows: Windows) -> Tensor:
         raise InvalidArgumentError(f"ksizes is out of range. Received: {taps} [Op:{images.name}]")
     x, sizes = images.moved(x), images.spatial(x.shape)
     pairs = padding_of(padding, sizes, taps, strides, dilations)
-    axes = axes_of(images.name, sizes, taps, strides, pairs, dilations)
+    axes = axes_of(images.name, sizes, taps, strides=strides, padding=pairs, dilations=dilations)
     x = pad(x, ((0, 0), *pairs, (0, 0)))
     shape = [x.shape[0]]
     for place, axis in enumerate(axes, 1):

@@ -182,9 +182,16 @@ class Windows(NamedTuple):
     padding: Any  # "SAME", "VALID", or pairs.
     dilations: Shape
 
-    def checked(self, images: Layout) -> "Windows":
-        """Return it, or raise InvalidArgumentError where numbers are below 1."""
-        _check_positive("Row and column strides should be larger than 0.", self.strides, images)
+    def checked(
+        self, images: Layout, text: str = "Row and column strides should be larger than 0."
+    ) -> "Windows":
+        """Return it, or raise InvalidArgumentError where numbers are below 1.
+
+        Args:
+            images: The layout of the images.
+            text: What the error says of strides.
+        """
+        _check_positive(text, self.strides, images)
         _check_positive("Dilated rates should be larger than 0.", self.dilations, images)
         return self
 
@@ -289,11 +296,11 @@ def pooled(x: Any, kind: str, window: Shape, images: Layout, windows: Windows) -
     """
     (x,) = as_tensors((x,))
     _check_positive("Sliding window ksize must be positive.", window, images)
-    _check_positive("Sliding window strides must be positive.", windows.strides, images)
+    windows = windows.checked(images, "Sliding window strides must be positive.")
     check_rank(images.name, "input", x.spec, images.rank + 2)
     ops = POOL_3D if images.rank == 3 else POOL_2D
     op: Op = getattr(ops, kind)
-    attrs = windows.checked(images).attrs(images, images.spatial(x.shape), window)
+    attrs = windows.attrs(images, images.spatial(x.shape), window)
     return images.moved_back(op(images.moved(x), window=images.sizes(window), **attrs))
 
 

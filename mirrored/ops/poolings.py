@@ -5,6 +5,7 @@ block of windows that stays in the cache. Padding is never an element: the large
 the mean of one are of the elements that are there.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,29 +27,17 @@ from mirrored.ops.tensor import Tensor
 from mirrored.ops.windows import (
     Axis,
     Block,
-    Pairs,
     axes_of,
     blocks_of_passes,
     check_rank,
     is_covered,
+    scratch_shape,
     taps_in,
 )
 
 
-def pooled_axes(
-    name: str, x: Shape, *, window: Shape, strides: Shape, padding: Pairs, dilations: Shape
-) -> tuple[Axis, ...]:
-    """Return the windows along each spatial axis of images.
-
-    Args:
-        name: The op that errors name.
-        x: The shape of the images.
-        window: The sizes of the windows.
-        strides: The strides.
-        padding: For each axis the elements of padding before and after it.
-        dilations: The dilations.
-    """
-    return axes_of(name, x[1:-1], window, strides, padding, dilations)
+def _axes(name: str, x: Shape, *, window: Shape, **windows: Any) -> tuple[Axis, ...]:
+    return axes_of(name, x[1:-1], window, **windows)
 
 
 def _windows_of(block: Block, windows: tuple[slice, ...]) -> tuple[slice, ...]:
@@ -62,15 +51,6 @@ def _windows_of(block: Block, windows: tuple[slice, ...]) -> tuple[slice, ...]:
     )
 
 
-def _scratch_shape(x: Shape, axes: tuple[Axis, ...], itemsize: int) -> Shape:
-    """Return the shape of scratch memory that has a value for each window of the largest block."""
-    parts = blocks_of_passes(x, axes, itemsize)
-    if not parts:
-        return (0,)
-    images, rows = parts[0]
-    return (images.stop, rows.stop, *(axis.windows for axis in axes[1:]), x[-1])
-
-
 # ---------------------------------------------------------------------------- the largest
 
 
@@ -82,7 +62,7 @@ def _lowest(dtype: DType) -> Any:
 def _max(xp: Any, out: Any, x: Any, **attrs: Any) -> None:
     if not out.size:
         return
-    axes, lowest = pooled_axes("", x.shape, **attrs), _lowest(x.dtype)
+    axes, lowest = _axes("", x.shape, **attrs), _lowest(x.dtype)
     for block in blocks_of_passes(x.shape, axes, x.itemsize):
         part = out[block.images, block.rows]
         started = False
@@ -103,7 +83,7 @@ def _max(xp: Any, out: Any, x: Any, **attrs: Any) -> None:
 def _max_scratch(
     x: TensorSpec, y: TensorSpec, g: TensorSpec, **attrs: Any
 ) -> tuple[TensorSpec, ...]:
-    shape = _scratch_shape(x.shape, pooled_axes("", x.shape, **attrs), x.dtype.itemsize)
+    shape = scratch_shape(x.shape, _axes("", x.shape, **attrs), x.dtype.itemsize)
     return TensorSpec(shape, bool_), TensorSpec(shape, bool_), TensorSpec(shape, x.dtype)
 
 
@@ -135,7 +115,7 @@ def _max_grad(
         return
     xp.copyto(out, 0)
     here, _, part = workspace
-    axes = pooled_axes("", x.shape, **attrs)
+    axes = _axes("", x.shape, **attrs)
     are_apart = all(axis.stride > (axis.taps - 1) * axis.dilation for axis in axes)
     for block in blocks_of_passes(x.shape, axes, x.itemsize):
         for windows, elements, place in _first_largest(xp, block, axes, x, y, workspace):
@@ -153,7 +133,7 @@ def _max_grad_grad(
         return
     xp.copyto(out, 0)
     here, _, part = workspace
-    axes = pooled_axes("", x.shape, **attrs)
+    axes = _axes("", x.shape, **attrs)
     for block in blocks_of_passes(x.shape, axes, x.itemsize):
         for windows, elements, place in _first_largest(xp, block, axes, x, y, workspace):
             xp.multiply(_bits(u[elements]), here[place], out=_bits(part[place]))
@@ -190,7 +170,7 @@ def _divide(xp: Any, out: Any, counts_of_axes: list[Any], rows: slice) -> None:
 def _mean(xp: Any, out: Any, x: Any, **attrs: Any) -> None:
     if not out.size:
         return
-    axes = pooled_axes("", x.shape, **attrs)
+    axes = _axes("", x.shape, **attrs)
     counts = _counts(axes)
     for block in blocks_of_passes(x.shape, axes, x.itemsize):
         part = out[block.images, block.rows]
@@ -202,7 +182,7 @@ def _mean(xp: Any, out: Any, x: Any, **attrs: Any) -> None:
 
 def _mean_grad_scratch(g: TensorSpec, *, sizes: Shape, **attrs: Any) -> tuple[TensorSpec, ...]:
     x = (*g.shape[:1], *sizes, *g.shape[-1:])
-    shape = _scratch_shape(x, pooled_axes("", x, **attrs), g.dtype.itemsize)
+    shape = scratch_shape(x, _axes("", x, **attrs), g.dtype.itemsize)
     return (TensorSpec(shape, g.dtype),)
 
 
@@ -212,7 +192,7 @@ def _mean_grad(
     xp.copyto(out, 0)
     if not g.size:
         return
-    axes = pooled_axes("", out.shape, **attrs)
+    axes = _axes("", out.shape, **attrs)
     counts = _counts(axes)
     for block in blocks_of_passes(out.shape, axes, out.itemsize):
         part = g[block.images, block.rows]
@@ -237,21 +217,15 @@ class Poolings(NamedTuple):
 def _define(rank: int, suffix: str) -> Poolings:
     max_name, mean_name = f"MaxPool{suffix}", f"AvgPool{suffix}"
 
-    def pooled(name: str, x: TensorSpec, attrs: Any) -> TensorSpec:
+    def pooled(name: str, x: TensorSpec, **attrs: Any) -> TensorSpec:
         check_rank(name, "input", x, rank + 2)
-        counts = (axis.windows for axis in pooled_axes(name, x.shape, **attrs))
+        counts = (axis.windows for axis in _axes(name, x.shape, **attrs))
         return TensorSpec((x.shape[0], *counts, x.shape[-1]), x.dtype)
-
-    def infer_max(x: TensorSpec, **attrs: Any) -> TensorSpec:
-        return pooled(max_name, x, attrs)
-
-    def infer_mean(x: TensorSpec, **attrs: Any) -> TensorSpec:
-        return pooled(mean_name, x, attrs)
 
     def infer_max_grad(x: TensorSpec, y: TensorSpec, g: TensorSpec, **attrs: Any) -> TensorSpec:
         name = f"{max_name}Grad"
         check_same_dtype(name, x, y, g)
-        _check_shape(name, g, pooled(name, x, attrs))
+        _check_shape(name, g, pooled(name, x, **attrs))
         return x
 
     def infer_max_grad_grad(
@@ -266,7 +240,7 @@ def _define(rank: int, suffix: str) -> Poolings:
         name = f"{mean_name}Grad"
         check_rank(name, "out_backprop", g, rank + 2)
         x = TensorSpec((g.shape[0], *sizes, g.shape[-1]), g.dtype)
-        _check_shape(name, g, pooled(name, x, attrs))
+        _check_shape(name, g, pooled(name, x, **attrs))
         return x
 
     def grad_max(call: OpCall, g: Tensor) -> Grads:
@@ -286,41 +260,33 @@ def _define(rank: int, suffix: str) -> Poolings:
     def grad_mean_grad(call: OpCall, u: Tensor) -> Grads:
         return [mean(u, **{name: v for name, v in call.attrs.items() if name != "sizes"})]
 
-    largest = register(
-        Op(name=max_name, infer=infer_max, kernel=_max, gradient=grad_max, dtypes=NUMBERS)
+    def define(name: str, dtypes: frozenset[DType] = FLOATS, **functions: Any) -> Op:
+        return register(Op(name=name, dtypes=dtypes, **functions))
+
+    largest = define(
+        max_name, NUMBERS, infer=partial(pooled, max_name), kernel=_max, gradient=grad_max
     )
-    max_grad = register(
-        Op(
-            name=f"{max_name}Grad",
-            infer=infer_max_grad,
-            kernel=_max_grad,
-            gradient=grad_max_grad,
-            workspace=_max_scratch,
-            dtypes=FLOATS,
-        )
+    max_grad = define(
+        f"{max_name}Grad",
+        infer=infer_max_grad,
+        kernel=_max_grad,
+        gradient=grad_max_grad,
+        workspace=_max_scratch,
     )
-    max_grad_grad = register(
-        Op(
-            name=f"{max_name}GradGrad",
-            infer=infer_max_grad_grad,
-            kernel=_max_grad_grad,
-            gradient=grad_max_grad_grad,
-            workspace=_max_scratch,
-            dtypes=FLOATS,
-        )
+    max_grad_grad = define(
+        f"{max_name}GradGrad",
+        infer=infer_max_grad_grad,
+        kernel=_max_grad_grad,
+        gradient=grad_max_grad_grad,
+        workspace=_max_scratch,
     )
-    mean = register(
-        Op(name=mean_name, infer=infer_mean, kernel=_mean, gradient=grad_mean, dtypes=FLOATS)
-    )
-    mean_grad = register(
-        Op(
-            name=f"{mean_name}Grad",
-            infer=infer_mean_grad,
-            kernel=_mean_grad,
-            gradient=grad_mean_grad,
-            workspace=_mean_grad_scratch,
-            dtypes=FLOATS,
-        )
+    mean = define(mean_name, infer=partial(pooled, mean_name), kernel=_mean, gradient=grad_mean)
+    mean_grad = define(
+        f"{mean_name}Grad",
+        infer=infer_mean_grad,
+        kernel=_mean_grad,
+        gradient=grad_mean_grad,
+        workspace=_mean_grad_scratch,
     )
     return Poolings(largest, mean)
 

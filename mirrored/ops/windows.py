@@ -93,8 +93,9 @@ def padding_of(padding: Any, sizes: Shape, taps: Shape, strides: Shape, dilation
     return tuple(pairs)
 
 
+@lru_cache(maxsize=128)
 def axes_of(
-    name: str, sizes: Shape, taps: Shape, strides: Shape, padding: Pairs, dilations: Shape
+    name: str, sizes: Shape, taps: Shape, *, strides: Shape, padding: Pairs, dilations: Shape
 ) -> tuple[Axis, ...]:
     """Return the windows along each spatial axis.
 
@@ -109,13 +110,6 @@ def axes_of(
     Raises:
         InvalidArgumentError: A window is larger than the padded input by more than a stride.
     """
-    return _axes(name, tuple(sizes), tuple(taps), strides, padding, dilations)
-
-
-@lru_cache(maxsize=128)
-def _axes(
-    name: str, sizes: Shape, taps: Shape, strides: Shape, padding: Pairs, dilations: Shape
-) -> tuple[Axis, ...]:
     axes = []
     for size, tap_count, stride, (before, after), dilation in zip(
         sizes, taps, strides, padding, dilations, strict=True
@@ -183,6 +177,21 @@ def blocks_of_passes(x: Shape, axes: tuple[Axis, ...], itemsize: int) -> tuple[B
     """
     read = math.prod(axis.stride for axis in axes)
     return blocks(x[0], axes, (read + 2) * x[-1] * itemsize)
+
+
+def scratch_shape(x: Shape, axes: tuple[Axis, ...], itemsize: int) -> Shape:
+    """Return the shape of scratch memory that has a value for each window of the largest block.
+
+    Args:
+        x: The shape of the images.
+        axes: The windows along each spatial axis.
+        itemsize: The bytes of an element.
+    """
+    parts = blocks_of_passes(x, axes, itemsize)
+    if not parts:
+        return (0,)
+    images, rows = parts[0]
+    return (images.stop, rows.stop, *(axis.windows for axis in axes[1:]), x[-1])
 
 
 def taps_in(axes: Sequence[Axis], block: Block) -> Iterator[tuple[Shape, Index, Index]]:
@@ -254,7 +263,7 @@ def phases_of(axis: Axis) -> list[Phase]:
 
 
 def check_rank(name: str, what: str, spec: TensorSpec, rank: int) -> None:
-    """Raise InvalidArgumentError unless a tensor has so many axes."""
+    """Raise InvalidArgumentError unless a tensor has this number of axes."""
     if len(spec.shape) != rank:
         raise InvalidArgumentError(
             f"{what} must be {rank}-dimensional: {shape_text(spec.shape)} [Op:{name}]"

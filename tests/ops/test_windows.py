@@ -67,7 +67,9 @@ def test_padding(
     [(5, 3, 1, 1, 3), (5, 3, 2, 1, 2), (5, 3, 2, 2, 1), (2, 3, 2, 1, 0), (1, 3, 2, 1, 0)],
 )
 def test_number_of_windows(size: int, taps: int, stride: int, dilation: int, expected: int) -> None:
-    (axis,) = axes_of("Op", (size,), (taps,), (stride,), ((0, 0),), (dilation,))
+    (axis,) = axes_of(
+        "Op", (size,), (taps,), strides=(stride,), padding=((0, 0),), dilations=(dilation,)
+    )
     assert axis.windows == expected
 
 
@@ -77,7 +79,7 @@ def test_windows_that_are_too_large() -> None:
         r"stride: 1\] \[Op:Conv2D\]"
     )
     with pytest.raises(InvalidArgumentError, match=text):
-        axes_of("Conv2D", (2,), (3,), (1,), ((1, 0),), (2,))
+        axes_of("Conv2D", (2,), (3,), strides=(1,), padding=((1, 0),), dilations=(2,))
 
 
 def test_rank() -> None:
