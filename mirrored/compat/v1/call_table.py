@@ -6,10 +6,36 @@ Others than these have modules of their own.
 from importlib import import_module
 from typing import NamedTuple
 
-# A name of TensorFlow 1's, what it is here where that is another, its type, and what it is called
-# in a graph where that is not its type.
+# Functions of the same name here. The type of their operations is the name with capitals.
+_ALIKE = """
+    acos acosh add_n asin asinh atan atan2 atanh broadcast_to cast cos cosh dynamic_stitch equal
+    exp expand_dims fill floor gather_nd greater greater_equal identity identity_n less
+    less_equal logical_and logical_not logical_or maximum minimum not_equal pad rank reshape
+    reverse_sequence roll scatter_nd shape sigmoid sign sin sinh size slice sqrt square squeeze
+    stop_gradient strided_slice tan tanh tensordot tile math.cumulative_logsumexp math.erfinv
+    math.ndtri math.xdivy math.xlog1py math.xlogy nn.avg_pool nn.bias_add nn.depth_to_space
+    nn.elu nn.l2_loss nn.leaky_relu nn.log_softmax nn.max_pool nn.relu nn.relu6 nn.selu
+    nn.sigmoid nn.softmax nn.softplus nn.softsign nn.space_to_depth nn.tanh
+"""
+# Those that are in `math` here.
+_IN_MATH = """
+    abs ceil cumprod cumsum digamma erf erfc expm1 invert_permutation is_finite is_inf is_nan
+    lgamma log log1p logical_xor pow reciprocal rint round rsqrt segment_max segment_mean
+    segment_min segment_prod segment_sum squared_difference unsorted_segment_max
+    unsorted_segment_mean unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n
+    unsorted_segment_sum
+"""
+# Those whose operations have the name of the function, and not that of the type.
+_NAMED_ALIKE = """
+    clip_by_norm einsum eye histogram_fixed_width histogram_fixed_width_bins meshgrid norm
+    one_hot ones_like range sort split transpose zeros_like linalg.adjoint linalg.matrix_rank
+    linalg.normalize linalg.pinv math.erfcinv math.polyval math.reduce_std math.reduce_variance
+    nn.l2_normalize nn.log_poisson_loss nn.moments nn.pool nn.sufficient_statistics nn.swish
+    nn.weighted_moments nn.zero_fraction
+"""
+# The others: a name of TensorFlow 1's, what it is here where that is another, its type, and what it
+# is called in a graph where that is not its type.
 _TABLE = """
-abs math.abs Abs
 add . AddV2 Add
 subtract . Sub
 multiply . Mul
@@ -19,7 +45,6 @@ floordiv math.floordiv FloorDiv floordiv
 floor_div math.floordiv FloorDiv FloorDiv
 mod math.mod FloorMod
 floormod math.floormod FloorMod
-pow math.pow Pow
 negative . Neg
 matmul . MatMul
 reduce_sum . Sum
@@ -34,113 +59,27 @@ argmax . ArgMax
 argmin . ArgMin
 arg_max argmax ArgMax
 arg_min argmin ArgMin
-square . Square
-sqrt . Sqrt
-rsqrt math.rsqrt Rsqrt
-exp . Exp
-expm1 math.expm1 Expm1
-log math.log Log
-log1p math.log1p Log1p
-reciprocal math.reciprocal Reciprocal
-tanh . Tanh
-sigmoid . Sigmoid
-sin . Sin
-cos . Cos
-tan . Tan
-asin . Asin
-acos . Acos
-atan . Atan
-atan2 . Atan2
-sinh . Sinh
-cosh . Cosh
-erf math.erf Erf
-floor . Floor
-ceil math.ceil Ceil
-round math.round Round
-rint math.rint Rint
-sign . Sign
-maximum . Maximum
-minimum . Minimum
-equal . Equal
-not_equal . NotEqual
-less . Less
-less_equal . LessEqual
-greater . Greater
-greater_equal . GreaterEqual
-logical_and . LogicalAnd
-logical_or . LogicalOr
-logical_not . LogicalNot
-logical_xor math.logical_xor LogicalXor
-is_nan math.is_nan IsNan
-is_inf math.is_inf IsInf
-is_finite math.is_finite IsFinite
-squared_difference math.squared_difference SquaredDifference
-cast . Cast
-reshape . Reshape
-transpose . Transpose transpose
-expand_dims . ExpandDims
-squeeze . Squeeze
 concat . ConcatV2 concat
 stack . Pack stack
 unstack . Unpack unstack
-split . Split split
-slice . Slice
-tile . Tile
-pad . Pad
 space_to_depth nn.space_to_depth SpaceToDepth
 depth_to_space nn.depth_to_space DepthToSpace
-nn.space_to_depth . SpaceToDepth
-nn.depth_to_space . DepthToSpace
 reverse . ReverseV2
 gather . GatherV2
-one_hot . OneHot one_hot
 zeros . Const zeros
 ones . Const ones
-zeros_like . ZerosLike zeros_like
-ones_like . OnesLike ones_like
-fill . Fill
-range . Range range
 linspace . LinSpace linspace
 lin_space linspace LinSpace linspace
-eye . Eye eye
 diag linalg.tensor_diag Diag
 trace linalg.trace Trace trace
-shape . Shape
-size . Size
-rank . Rank
-identity . Identity
-stop_gradient . StopGradient
-clip_by_norm . ClipByNorm clip_by_norm
-add_n . AddN
-cumsum math.cumsum Cumsum
-cumprod math.cumprod Cumprod
-norm . Norm norm
-tensordot . Tensordot
-einsum . Einsum einsum
 matrix_inverse linalg.inv MatrixInverse
 matrix_determinant linalg.det MatrixDeterminant
 matrix_transpose linalg.matrix_transpose Transpose matrix_transpose
 cholesky linalg.cholesky Cholesky
-nn.relu . Relu
-nn.relu6 . Relu6
-nn.leaky_relu . LeakyRelu
-nn.elu . Elu
-nn.selu . Selu
-nn.softplus . Softplus
-nn.softsign . Softsign
-nn.softmax . Softmax
-nn.log_softmax . LogSoftmax
-nn.sigmoid . Sigmoid
-nn.tanh . Tanh
-nn.bias_add . BiasAdd
-nn.l2_loss . L2Loss
-nn.l2_normalize . L2Normalize l2_normalize
 nn.top_k . TopKV2
-nn.moments . Moments moments
 nn.atrous_conv2d . Conv2D convolution
 nn.atrous_conv2d_transpose . Conv2DBackpropInput atrous_conv2d_transpose
 nn.avg_pool_v2 nn.avg_pool AvgPool
-nn.avg_pool . AvgPool
 nn.avg_pool1d . AvgPool AvgPool1D
 nn.avg_pool2d . AvgPool
 nn.avg_pool3d . AvgPool3D
@@ -155,38 +94,25 @@ nn.convolution . Conv2D convolution
 nn.depthwise_conv2d_native nn.depthwise_conv2d DepthwiseConv2dNative
 nn.depthwise_conv2d . DepthwiseConv2dNative depthwise
 nn.max_pool_v2 nn.max_pool MaxPool
-nn.max_pool . MaxPool
 nn.max_pool1d . MaxPool MaxPool1d
 nn.max_pool2d . MaxPool MaxPool2d
 nn.max_pool3d . MaxPool3D
-nn.pool . Pool pool
 nn.separable_conv2d . Conv2D separable_conv2d
 nn.softmax_cross_entropy_with_logits_v2 nn.softmax_cross_entropy_with_logits \
  SoftmaxCrossEntropyWithLogits softmax_cross_entropy_with_logits
 random_shuffle random.shuffle RandomShuffle
 random_gamma random.gamma RandomGamma random_gamma
 multinomial random.categorical Multinomial multinomial
-acosh . Acosh
-asinh . Asinh
-atanh . Atanh
 accumulate_n math.accumulate_n AccumulateNV2
 argsort . ArgSort argsort
 bincount math.bincount Bincount bincount
-broadcast_to . BroadcastTo
 confusion_matrix math.confusion_matrix ConfusionMatrix confusion_matrix
 count_nonzero math.count_nonzero CountNonzero count_nonzero
 cross linalg.cross Cross
 diag_part linalg.tensor_diag_part DiagPart
-digamma math.digamma Digamma
 divide_no_nan math.divide_no_nan DivNoNan div_no_nan
-dynamic_stitch . DynamicStitch
-erfc math.erfc Erfc
-gather_nd . GatherNd
 global_norm linalg.global_norm GlobalNorm global_norm
-identity_n . IdentityN
-invert_permutation math.invert_permutation InvertPermutation
 lbeta math.lbeta Lbeta lbeta
-lgamma math.lgamma Lgamma
 log_sigmoid math.log_sigmoid LogSigmoid LogSigmoid
 matrix_band_part linalg.band_part MatrixBandPart
 matrix_diag linalg.diag MatrixDiag
@@ -194,23 +120,12 @@ matrix_diag_part linalg.diag_part MatrixDiagPart
 matrix_set_diag linalg.set_diag MatrixSetDiag
 matrix_solve linalg.solve MatrixSolve
 matrix_triangular_solve linalg.triangular_solve MatrixTriangularSolve
-meshgrid . Meshgrid meshgrid
 qr linalg.qr Qr
 repeat . Repeat Repeat
-reverse_sequence . ReverseSequence
-roll . Roll
 scalar_mul . Mul
-scatter_nd . ScatterNd
 searchsorted . SearchSorted searchsorted
-segment_max math.segment_max SegmentMax
-segment_mean math.segment_mean SegmentMean
-segment_min math.segment_min SegmentMin
-segment_prod math.segment_prod SegmentProd
-segment_sum math.segment_sum SegmentSum
 self_adjoint_eig linalg.eigh SelfAdjointEigV2
 sequence_mask . SequenceMask SequenceMask
-sort . Sort sort
-strided_slice . StridedSlice
 svd linalg.svd Svd
 tensor_scatter_add tensor_scatter_nd_add TensorScatterAdd
 tensor_scatter_nd_add . TensorScatterAdd
@@ -218,54 +133,27 @@ tensor_scatter_nd_sub . TensorScatterSub
 tensor_scatter_sub tensor_scatter_nd_sub TensorScatterSub
 tensor_scatter_nd_update . TensorScatterUpdate
 tensor_scatter_update tensor_scatter_nd_update TensorScatterUpdate
-unsorted_segment_max math.unsorted_segment_max UnsortedSegmentMax
-unsorted_segment_mean math.unsorted_segment_mean UnsortedSegmentMean
-unsorted_segment_min math.unsorted_segment_min UnsortedSegmentMin
-unsorted_segment_prod math.unsorted_segment_prod UnsortedSegmentProd
-unsorted_segment_sum math.unsorted_segment_sum UnsortedSegmentSum
 nn.batch_normalization . BatchNormalization batchnorm
 nn.crelu . CRelu CRelu
-nn.log_poisson_loss . LogPoissonLoss log_poisson_loss
 nn.normalize_moments . NormalizeMoments normalize
-nn.sufficient_statistics . SufficientStatistics sufficient_statistics
-nn.swish . Swish swish
 nn.weighted_cross_entropy_with_logits . WeightedCrossEntropyWithLogits logistic_loss
-nn.weighted_moments . WeightedMoments weighted_moments
-nn.zero_fraction . ZeroFraction zero_fraction
 check_numerics debugging.check_numerics CheckNumerics
 cholesky_solve linalg.cholesky_solve CholeskySolve cholesky_solve
-histogram_fixed_width . HistogramFixedWidth histogram_fixed_width
-histogram_fixed_width_bins . HistogramFixedWidthBins histogram_fixed_width_bins
 is_non_decreasing math.is_non_decreasing IsNonDecreasing is_non_decreasing
 is_strictly_increasing math.is_strictly_increasing IsStrictlyIncreasing is_strictly_increasing
-linalg.adjoint . Adjoint adjoint
 linalg.eigvalsh . SelfAdjointEigV2
 linalg.logdet . LogDet logdet
 linalg.lstsq . MatrixSolveLs matrix_solve_ls
-linalg.matrix_rank . MatrixRank matrix_rank
 linalg.matvec . MatVec MatVec
-linalg.normalize . Normalize normalize
-linalg.pinv . Pinv pinv
 linalg.slogdet . LogMatrixDeterminant
 linalg.transpose linalg.matrix_transpose Transpose matrix_transpose
-math.cumulative_logsumexp . CumulativeLogsumexp
-math.erfcinv . Erfcinv erfcinv
-math.erfinv . Erfinv
 math.multiply_no_nan . MulNoNan multiply_no_nan
-math.ndtri . Ndtri
 math.nextafter . NextAfter
-math.polyval . Polyval polyval
 math.reciprocal_no_nan . DivNoNan reciprocal_no_nan
 math.reduce_euclidean_norm . EuclideanNorm
-math.reduce_std . ReduceStd reduce_std
-math.reduce_variance . ReduceVariance reduce_variance
-math.xdivy . Xdivy
-math.xlog1py . Xlog1py
-math.xlogy . Xlogy
 nn.silu . Swish swish
 tensor_scatter_nd_max . TensorScatterMax
 tensor_scatter_nd_min . TensorScatterMin
-unsorted_segment_sqrt_n math.unsorted_segment_sqrt_n UnsortedSegmentSqrtN
 """
 
 # The arguments of TensorFlow 1's functions, in its order, where today's are others. Behind an
@@ -350,10 +238,19 @@ def _orders() -> dict[str, dict[str, str]]:
 
 def _rows() -> dict[str, Row]:
     rows, orders = {}, _orders()
+
+    def add(name: str, target: str, kind: str, called: str) -> None:
+        rows[name] = Row(target, kind, called, orders.get(name, {}))
+
     for line in _lines(_TABLE):
         name, target, kind, *called = line.split()
-        where = name if target == "." else target
-        rows[name] = Row(where, kind, called[0] if called else kind, orders.get(name, {}))
+        add(name, name if target == "." else target, kind, called[0] if called else kind)
+    regular = ((_ALIKE, "", False), (_IN_MATH, "math.", False), (_NAMED_ALIKE, "", True))
+    for names, home, is_named in regular:
+        for name in names.split():
+            last = name.rpartition(".")[2]
+            kind = "".join(word.capitalize() for word in last.split("_"))
+            add(name, f"{home}{name}", kind, last if is_named else kind)
     return rows
 
 
