@@ -38,7 +38,6 @@ def tensor_float_32_allowed() -> bool:
 # smaller product takes up to a hundred times as long as with one thread.
 # docs/reference/benchmarks.md has the figures, `python -m benchmarks.blas_threads` measures them.
 _THREADS_FROM = 1e8
-MOST_OF_ONE_THREAD = int(_THREADS_FROM) - 1
 # Up to here OpenBLAS starts no thread (GEMM_MULTITHREAD_THRESHOLD): for vectors, and for matrices.
 _ONE_ANYWAY, _ONE_ANYWAY_OF_MATRICES = 18_000, 524_288
 
@@ -81,11 +80,37 @@ def limit(count: int) -> None:
 
 
 def threads_of_products(operations: int) -> int | None:
-    """Return how many threads a product of N operations uses; None: as many as it likes.
-
-    Of several products it is the largest that counts.
-    """
+    """Return how many threads a product of N operations uses; None: as many as it likes."""
     return 1 if _ONE_ANYWAY < operations < _THREADS_FROM else None
+
+
+def threads_of_most_products(operations: int) -> int | None:
+    """Return how many threads products use in a program whose largest one has N operations.
+
+    Larger ones than most use all threads; see `use_all_threads`.
+    """
+    return 1 if operations > _ONE_ANYWAY else None
+
+
+def uses_all_threads(operations: int) -> bool:
+    """Return whether a product of N operations is worth all threads."""
+    return operations >= _THREADS_FROM
+
+
+# What the function that runs now has set aside: what sets a library's number, and the number.
+_set_aside: list[tuple[Callable[[int], object], int]] = []
+
+
+def use_all_threads() -> None:
+    """Let products use as many threads as outside of `run_on_threads`, within a call of it."""
+    for set_count, before in _set_aside:
+        set_count(before)
+
+
+def use_one_thread() -> None:
+    """Let products use one thread again."""
+    for set_count, _ in _set_aside:
+        set_count(1)
 
 
 def run_on_threads(
@@ -95,15 +120,19 @@ def run_on_threads(
     if count is None:
         function(*args, **named)
         return
+    global _set_aside
     changed: list[tuple[Callable[[int], object], int]] = []
+    outer = _set_aside
     try:
         for get_count, set_count in _libraries():
             before = get_count()
             if before != count:
                 changed.append((set_count, before))
                 set_count(count)
+        _set_aside = changed
         function(*args, **named)
     finally:
+        _set_aside = outer
         for set_count, before in changed:
             set_count(before)
 

@@ -43,9 +43,10 @@ class MirroredStrategy(Strategy):
             every logical GPU, or the CPU where there is none.
         cross_device_ops: The collectives to use; None: those that fit the devices, which the log
             names with the reason.
-        executor: Who runs recorded steps on the host: "threads" (a thread a replica, each with
-            one BLAS thread), "serial" (one thread for all replicas) or "auto", which chooses by
-            the work of a step. The choice changes the last bits of results.
+        executor: Who runs recorded steps on the host: "threads" (a thread per replica, or on one
+            device a thread per part of the batch, each with one BLAS thread), "serial" (one thread
+            for all) or "auto", which chooses by the work of a step: one device computes large
+            convolutions in parts. The choice changes the last bits of results.
         communication_options: The hints for all collectives that are given none, such as the size
             of buckets and the deadline of an all-reduce between GPUs.
         on_nccl_failure: What is done where NCCL is to sum between GPUs and they cannot be

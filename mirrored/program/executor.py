@@ -6,9 +6,8 @@ The threads are a function of the program alone, never of timing, because they c
 from typing import TYPE_CHECKING
 
 from mirrored.backends.product_settings import (
-    MOST_OF_ONE_THREAD,
     available_threads,
-    threads_of_products,
+    threads_of_most_products,
 )
 from mirrored.backends.stream_backend import is_offloaded
 from mirrored.errors import OperatorNotAllowedInGraphError
@@ -32,12 +31,12 @@ EXECUTORS = ("auto", "threads", "serial")
 def choose_executor(
     graph: Graph, schedule: Schedule, replicas: int, executor: str = "auto"
 ) -> tuple[int, int | None]:
-    """Return how many threads run a program, and how many a matrix product uses in it.
+    """Return how many threads run a program, and how many most matrix products use in it.
 
     It is a function of the program, the replicas and the cores, never of timing, because both
     numbers change bits: with "threads" each replica has a thread and its products use one; with
-    "serial" one thread runs everything and products use all cores, or one where the largest takes
-    fewer than 100 million operations or is made in blocks, as that of a convolution. "auto" takes
+    "serial" one thread runs everything, and each product uses all cores if it takes at least 100
+    million operations and is not made in blocks, as that of a convolution is. "auto" takes
     threads where there are several replicas and cores, and each replica's products take at least
     20 million operations between two meetings. Calls of users' functions are made by one thread.
 
@@ -60,10 +59,7 @@ def choose_executor(
             return replicas, 1
     if replicas > 1 and executor == "threads":
         return replicas, 1
-    single = (
-        min(flops, MOST_OF_ONE_THREAD) if node.op.blocked else flops for node, flops in work.items()
-    )
-    return 1, threads_of_products(max(single, default=0))
+    return 1, threads_of_most_products(max(work.values(), default=0))
 
 
 def _side_by_side(schedule: Schedule) -> list[list[Node]]:
@@ -82,6 +78,32 @@ def _side_by_side(schedule: Schedule) -> list[list[Node]]:
         else:
             phases.append(nodes)
     return phases
+
+
+def parts_of(graph: Graph, executor: str = "auto") -> tuple[Graph, int] | None:
+    """Return a program of one replica as parts of its batch, with their number; None: one part.
+
+    Their number is that of the cores, or lower: a part has at least 20 million operations. "auto"
+    takes parts where convolutions are at least half of the work, and "threads" for all products;
+    "serial" takes one part. It depends on the program and the cores alone, because it changes bits.
+
+    Args:
+        graph: The program.
+        executor: "auto", "threads" or "serial".
+    """
+    if executor == "serial" or available_threads() == 1:
+        return None
+    work = sum(node.flops for node in graph.nodes)
+    blocked = sum(node.flops for node in graph.nodes if node.op.blocked)
+    count = min(available_threads(), int(work / THREADS_FROM))
+    if count < 2 or (executor == "auto" and blocked < work / 2) or graph.collectives:
+        return None
+    if any(node.op.stateful or node.op.ordered or node.op.whole for node in graph.nodes):
+        return None  # Such calls are made by one thread, in their order.
+    from mirrored.program.batch_parts import in_parts  # Small programs need it not.
+
+    cut = in_parts(graph, count)
+    return None if cut is None else (cut, count)
 
 
 def make_program(
@@ -122,6 +144,10 @@ def make_program(
         from mirrored.program.streamed import StreamedProgram
 
         return StreamedProgram(graph, memory, planned)
+    parts = None if replicas > 1 else parts_of(graph, executor)
+    if parts is not None:
+        cut, threads = parts
+        return Program(cut, threads, 1, memory)
     schedule = make_schedule(graph, Threads())
     threads, blas = choose_executor(graph, schedule, replicas, executor)
     return Program(graph, threads, blas, memory, schedule)

@@ -152,6 +152,8 @@ def _spec(node: Node) -> OpSpec:
 # Shorter vectors are not cut: the calls would cost more than the cache saves.
 _PIECE = 1 << 16
 _UNCUT = 1 << 17
+# Shorter vectors than this one thread computes sooner than several meet.
+_SHARED_FROM = 1 << 13
 _LINE = 64  # Elements: shards begin where a cache line does, of whatever dtype.
 
 # What one kernel takes.
@@ -223,10 +225,10 @@ def pieces(size: int, threads: int, thread: int) -> list[tuple[int, int]]:
         thread: The number of the thread.
 
     Example:
-        >>> pieces(100, 2, 1)
-        [(64, 100)]
+        >>> pieces(10_000, 2, 1)
+        [(5056, 10000)]
     """
-    share = -(-size // threads)
+    share = -(-size // threads) if size >= _SHARED_FROM else size
     share = -(-share // _LINE) * _LINE
     start, stop = min(thread * share, size), min((thread + 1) * share, size)
     step = _PIECE if stop - start > _UNCUT else max(stop - start, 1)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored.backends import Backend
+from mirrored.backends.product_settings import use_all_threads, use_one_thread, uses_all_threads
 from mirrored.backends.stream_backend import FusedOp, Fusion, is_offloaded
 from mirrored.devices import Device
 from mirrored.ops.dispatch import implementation, require_results
@@ -272,7 +273,11 @@ class HostLowering(_Lowering):
     def _nodes(self, nodes: Iterable[Node]) -> list[Call]:
         calls = []
         for node in nodes:
-            calls += [e._replace(node=node) for e in self._node(node, node.device.backend)]
+            own = self._node(node, node.device.backend)
+            large = uses_all_threads(node.flops) and not node.op.blocked
+            if large and self._threads == 1:
+                own = [Call(use_all_threads), *own, Call(use_one_thread)]
+            calls += [call._replace(node=node) for call in own]
         return calls
 
     def _check_of(self, node: Node, inputs: Sequence[Any]) -> list[Call]:

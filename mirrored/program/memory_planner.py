@@ -190,11 +190,12 @@ class MemoryPlanner:
                     and value.whole
                     and block.parent is None
                     and block.storage is None
-                    and (block.device, maker.replica) == (whole.device, node.replica)
+                    and block.device is whole.device
+                    and node.replica in (maker.replica, SHARED)
                     and block.start < i
                 ):
                     if block.replica != whole.replica:
-                        # Another branch of the replica: its memory is in use while it runs beside.
+                        # Its memory is in use while others run beside it.
                         block.start = min(block.start, self._liveness.begin_beside(maker))
                     block.become_part(whole, place)
                 place += value.nbytes

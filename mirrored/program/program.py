@@ -4,6 +4,7 @@ A step allocates nothing, and nothing is written to variables unless the whole s
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from mirrored.program.replay import (
     ThreadedReplay,
 )
 from mirrored.program.schedule import Schedule, make_schedule
-from mirrored.program.thread_pool import Barrier, ThreadPool
+from mirrored.program.thread_pool import Barrier, ThreadPool, idle_pools
 
 if TYPE_CHECKING:
     from mirrored.program.timed_program import TimedStages
@@ -171,8 +172,8 @@ class Program:
             if isinstance(replay, SerialReplay):
                 run_on_threads(self._blas, self._enter, replay.run, steps, feeders, after)
             else:
-                pool = pool or ThreadPool(self.threads)
-                run_on_threads(self._blas, replay.run, steps, feeders, after, pool, self._enter)
+                with nullcontext(pool) if pool else idle_pools.taken(self.threads) as team:
+                    run_on_threads(self._blas, replay.run, steps, feeders, after, team, self._enter)
         except GuardFailed as failed:
             failed.outputs = self.outputs
             raise

@@ -56,9 +56,7 @@ class SerialReplay:
                 checks.append((len(calls), stage.check))
             for replica in sorted(stage.replicas or ()):
                 calls += (stage.replicas or {})[replica]
-            for pieces in stage.shards or ():
-                calls += pieces[0] if len(pieces) == 1 else [Call(make_loop(pieces))]
-            calls += stage.calls or ()
+            calls += _shared_calls(stage)
         self.step: Task = make_function(calls, checks)
 
     def call(self) -> None:
@@ -113,10 +111,10 @@ class ThreadedReplay:
         checks: list[Any] = []
         work: list[Task] = [_nothing] * threads
         for stage in stages:
-            if stage.replicas is None and stage.shards is None:
+            if stage.replicas is None and not any((stage.shards or [])[1:]):
                 if stage.check is not None:
                     checks.append((len(calls), stage.check))
-                calls += stage.calls or ()
+                calls += _shared_calls(stage)
                 continue
             if any(task is not _nothing for task in work) or calls or checks:
                 self._meet(work, calls, checks)
@@ -154,6 +152,14 @@ class ThreadedReplay:
         self.going_on = run.going_on
 
 
+def _shared_calls(stage: LoweredStage) -> list[Call]:
+    """Return the calls of a stage that one thread makes, for all shards of a group."""
+    calls = list(stage.calls or ())
+    for pieces in filter(None, stage.shards or ()):
+        calls += pieces[0] if len(pieces) == 1 else [Call(make_loop(pieces))]
+    return calls
+
+
 def _nothing() -> bool:
     return True
 
@@ -180,6 +186,8 @@ class _Run:
         self._shared = replay._shared
         self._steps = steps
         self._feeds = feeds
+        # Where parts of a batch share inputs, the first thread fills them for all.
+        self._shares_inputs = bool(feeds) and max(feeds) < replay._threads - 1
         self._after = after
         self._barrier = replay._new_barrier(replay._threads)
         self.going_on = True
@@ -190,6 +198,8 @@ class _Run:
         try:
             for i in range(self._steps):
                 self._feed(0, i)
+                if self._shares_inputs:
+                    barrier.lead()
                 for number, work in enumerate(self._work[0]):
                     work()
                     barrier.lead(partial(self._meet, number, i, number == last))
@@ -205,6 +215,8 @@ class _Run:
         try:
             for i in range(self._steps):
                 self._feed(thread, i)
+                if self._shares_inputs:
+                    barrier.follow(thread)
                 for work in self._work[thread]:
                     work()
                     barrier.follow(thread)

@@ -4,15 +4,43 @@ import contextlib
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from queue import SimpleQueue
 from typing import Any
 
 from mirrored._threads import new_thread, start
+from mirrored.devices import hold_devices
 
 
 class Stopped(Exception):
     """Ends a thread's part of a program because another thread's part has failed or stopped."""
+
+
+class _Idle:
+    """Pools that run nothing now, for programs of a lone device; they end with the devices."""
+
+    def __init__(self) -> None:
+        self._pools: dict[int, list[ThreadPool]] = {}
+        hold_devices(self)
+
+    @contextlib.contextmanager
+    def taken(self, size: int) -> "Iterator[ThreadPool]":
+        """Return a pool of N threads that nobody else uses at the same time."""
+        pools = self._pools.setdefault(size, [])
+        try:
+            pool = pools.pop()
+        except IndexError:
+            pool = ThreadPool(size)
+        try:
+            yield pool
+        finally:
+            pools.append(pool)
+
+    def lose_devices(self) -> None:
+        """End the threads."""
+        for pools in self._pools.values():
+            while pools:
+                pools.pop().close()
 
 
 class ThreadPool:
@@ -89,6 +117,9 @@ class ThreadPool:
     def _end_all(self) -> None:
         for worker in _end(self._workers, self._process):
             worker.join()
+
+
+idle_pools = _Idle()
 
 
 def _end(workers: "list[_Worker]", process: int) -> "list[_Worker]":

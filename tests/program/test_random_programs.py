@@ -26,6 +26,7 @@ def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut vectors of more than 40 elements into pieces, as otherwise those of 128k are."""
     monkeypatch.setattr(kernel_fusion, "_PIECE", 32)
     monkeypatch.setattr(kernel_fusion, "_UNCUT", 40)
+    monkeypatch.setattr(kernel_fusion, "_SHARED_FROM", 2)
 
 
 SHAPES = ((2, 3), (2, 3), (6,), (3, 2), (130,), ())
