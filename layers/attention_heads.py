@@ -223,12 +223,7 @@ class AttentionHeads(Layer):
         return heads
 
     def __attended(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        mask: Tensor | None,
-        wants_scores: bool,
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, wants_scores: bool
     ) -> tuple[Tensor, Tensor | None]:
         """Return the means of values, and the weights where they are wanted or dropped from.
 

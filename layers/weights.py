@@ -281,9 +281,7 @@ _SETS = (set, frozenset)  # A union would be created for each value.
 
 
 def find(
-    values: Iterable[object],
-    kind: type[_Found] | tuple[Any, ...],
-    owner: Part | None = None,
+    values: Iterable[object], kind: type[_Found] | tuple[Any, ...], owner: Part | None = None
 ) -> list[_Found]:
     """Return the instances of ``kind`` among ``values``, each once, in order.
 

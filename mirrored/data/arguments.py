@@ -145,11 +145,7 @@ class DataArguments:
 
     def _epochs(self, passes: Passes, steps: int | None, pass_steps: int | None = None) -> Epochs:
         return Epochs(
-            passes,
-            steps,
-            use=self.use,
-            steps_name=self._steps_name,
-            pass_steps=pass_steps,
+            passes, steps, use=self.use, steps_name=self._steps_name, pass_steps=pass_steps
         )
 
 

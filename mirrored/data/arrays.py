@@ -114,13 +114,7 @@ class Arrays:
 Check = Callable[[Arrays], Arrays]
 
 
-def adapt(
-    x: Any,
-    y: Any = None,
-    sample_weight: Any = None,
-    *,
-    for_what: str = "fit",
-) -> Arrays:
+def adapt(x: Any, y: Any = None, sample_weight: Any = None, *, for_what: str = "fit") -> Arrays:
     """Check what a user passed to `fit`, `evaluate` or `predict` and return it as arrays.
 
     Args:

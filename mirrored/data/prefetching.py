@@ -100,10 +100,7 @@ class _Worker:
 
 
 def _work(
-    elements: Elements,
-    items: Items,
-    room: threading.Semaphore,
-    stopped: threading.Event,
+    elements: Elements, items: Items, room: threading.Semaphore, stopped: threading.Event
 ) -> None:
     """Make elements while there is room, up to one that cannot be made.
 
@@ -131,10 +128,7 @@ _END = object()
 
 
 def _stop(
-    thread: threading.Thread,
-    room: threading.Semaphore,
-    stopped: threading.Event,
-    process: int,
+    thread: threading.Thread, room: threading.Semaphore, stopped: threading.Event, process: int
 ) -> None:
     """End the thread after the element that it is making."""
     if process != os.getpid():

@@ -176,11 +176,7 @@ def _lower_relu(x: Tensor) -> Tensor:
 
 # What the kernel above does once it has zeros, which a recorded program keeps.
 POSITIVE_PART = Op(
-    name="Relu",
-    infer=lambda x, zeros: x,
-    kernel=_positive_part,
-    dtypes=NUMBERS,
-    may_alias=(0,),
+    name="Relu", infer=lambda x, zeros: x, kernel=_positive_part, dtypes=NUMBERS, may_alias=(0,)
 )
 
 
@@ -372,6 +368,6 @@ def logits_for(function: str, y_pred: Tensor, from_logits: bool, activation: str
     kind = "Sigmoid" if function == "binary_crossentropy" else "Softmax"
     warn_caller(
         f'"`{function}` received `from_logits=True`, but the `output` argument was produced by a '
-        f"{kind} activation and thus does not represent logits. Was this intended?",
+        f"{kind} activation and thus does not represent logits. Was this intended?"
     )
     return logits

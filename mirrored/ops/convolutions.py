@@ -20,15 +20,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.op import Gradient, Grads, Op, OpCall, register
 from mirrored.ops.spec import FLOATS, DType, Shape, TensorSpec, check_same_dtype, shape_text
 from mirrored.ops.tensor import Tensor
-from mirrored.ops.windows import (
-    Axis,
-    Block,
-    Phase,
-    axes_of,
-    blocks,
-    check_rank,
-    phases_of,
-)
+from mirrored.ops.windows import Axis, Block, Phase, axes_of, blocks, check_rank, phases_of
 
 # With fewer channels the longest runs in memory are along the windows, and not inside a patch.
 _LONG_RUN = 8

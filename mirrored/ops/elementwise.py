@@ -205,11 +205,7 @@ MUL = binary("Mul", "multiply", _grad_mul, NUMBERS)
 DIV = binary("RealDiv", "divide", _grad_div, FLOATS)
 # x * y, but 0 where y is 0, whatever x is.
 MUL_NO_NAN = binary(
-    "MulNoNan",
-    _mul_no_nan,
-    _grad_mul_no_nan,
-    FLOATS,
-    workspace=lambda x, y: (mask_of(y),),
+    "MulNoNan", _mul_no_nan, _grad_mul_no_nan, FLOATS, workspace=lambda x, y: (mask_of(y),)
 )
 MAXIMUM = binary("Maximum", "maximum", _grad_of_chosen(lambda x, y: x >= y), NUMBERS)
 MINIMUM = binary("Minimum", "minimum", _grad_of_chosen(lambda x, y: x <= y), NUMBERS)
@@ -450,21 +446,11 @@ DIV_NO_NAN = binary(
     "DivNoNan", _div_no_nan, _grad_div_no_nan, FLOATS, workspace=lambda x, y: (mask_of(y),)
 )
 XDIVY = binary(
-    "Xdivy",
-    _xdivy,
-    _grad_xdivy,
-    FLOATS,
-    workspace=lambda x, y: (mask_of(x),),
-    may_alias=(1,),
+    "Xdivy", _xdivy, _grad_xdivy, FLOATS, workspace=lambda x, y: (mask_of(x),), may_alias=(1,)
 )
 XLOGY, XLOG1PY = (
     binary(
-        name,
-        _times(function),
-        rule,
-        FLOATS,
-        workspace=lambda x, y: (mask_of(x), y),
-        may_alias=(1,),
+        name, _times(function), rule, FLOATS, workspace=lambda x, y: (mask_of(x), y), may_alias=(1,)
     )
     for name, function, rule in (
         ("Xlogy", "log", _grad_xlogy),

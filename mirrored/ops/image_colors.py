@@ -579,9 +579,7 @@ def random_crop(
     """
     draw = stream(seed)  # All replicas have the same: a vector could be taken for the batch.
     return _cropped(
-        value,
-        size,
-        lambda _, count: minimum(cast(draw(()) * float(count), int32), count - 1),
+        value, size, lambda _, count: minimum(cast(draw(()) * float(count), int32), count - 1)
     )
 
 

@@ -75,13 +75,7 @@ _MOST_AXES = 7  # As in TensorFlow; the kernel of cards has room for one more.
 
 
 def _infer_flat(
-    indices: TensorSpec,
-    *,
-    sizes: Shape,
-    batch: Shape,
-    outer: int,
-    ignore: bool,
-    op: str,
+    indices: TensorSpec, *, sizes: Shape, batch: Shape, outer: int, ignore: bool, op: str
 ) -> TensorSpec:
     count = math.prod(indices.shape[len(batch) : -1])
     return TensorSpec((math.prod(batch), outer, count), int64)

@@ -33,10 +33,7 @@ def _rows_at(x: Tensor, places: Any, axis: int = 0) -> Tensor:
 
 
 def boolean_mask(
-    tensor: TensorLike,
-    mask: TensorLike,
-    axis: int | None = None,
-    name: str | None = "boolean_mask",
+    tensor: TensorLike, mask: TensorLike, axis: int | None = None, name: str | None = "boolean_mask"
 ) -> Tensor:
     """Return the elements, or slices, for which a mask is true, along one axis.
 

@@ -178,13 +178,7 @@ def _uniform_int(
             number += least
         return numbers
 
-    fill(
-        out.view(f"u{dtype.itemsize}"),
-        state,
-        first,
-        16 // dtype.itemsize,
-        make,
-    )
+    fill(out.view(f"u{dtype.itemsize}"), state, first, 16 // dtype.itemsize, make)
 
 
 def _normal(xp: Any, out: Any, state: Any, *, shape: Shape, dtype: DType, first: int) -> None:

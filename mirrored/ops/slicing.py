@@ -100,12 +100,7 @@ def _update(xp: Any, out: Any, x: Any, part: Any, *, index: tuple[Any, ...]) -> 
 
 # Of what is assigned no gradient is asked.
 SLICE_UPDATE = register(
-    Op(
-        name="TensorStridedSliceUpdate",
-        infer=_infer_update,
-        kernel=_update,
-        may_alias=(0,),
-    )
+    Op(name="TensorStridedSliceUpdate", infer=_infer_update, kernel=_update, may_alias=(0,))
 )
 
 

@@ -70,12 +70,7 @@ class EventFile:
         return not self._closing.alive
 
     def add(
-        self,
-        step: int,
-        tag: str,
-        array: np.ndarray[Any, Any],
-        plugin: str,
-        description: str | None,
+        self, step: int, tag: str, array: np.ndarray[Any, Any], plugin: str, description: str | None
     ) -> None:
         """Write a summary.
 

@@ -312,11 +312,7 @@ def _callbacks(
 
 
 def _introduce(
-    callbacks: CallbackList,
-    model: "Model",
-    verbose: int | str,
-    epochs: int,
-    steps: int | None,
+    callbacks: CallbackList, model: "Model", verbose: int | str, epochs: int, steps: int | None
 ) -> None:
     """Tell the callbacks what is about to run."""
     callbacks.set_params({"verbose": verbose, "epochs": epochs, "steps": steps})

@@ -1199,7 +1199,7 @@ class Model(Layer):
                 "automatically in `build_from_config(config)`. You should implement `def "
                 "build_from_config(self, config)`, and you might also want to implement the method "
                 "that generates the config at saving time, `def get_build_config(self)`. It "
-                f"failed with: {error}",
+                f"failed with: {error}"
             )
 
     def get_compile_config(self) -> dict[str, Any]:
@@ -1246,7 +1246,7 @@ class Model(Layer):
                 "`compile()` method is custom. All subclassed Models that have `compile()` "
                 "overridden should also override `get_compile_config()` and "
                 "`compile_from_config(config)`. Alternatively, you can call `compile()` manually "
-                "after loading.",
+                "after loading."
             )
             return
         self.compile(**deserialized(dict(config), None))
@@ -1273,11 +1273,7 @@ class Model(Layer):
     # ------------------------------------------------------------------ files
 
     def save(
-        self,
-        filepath: PathLike,
-        overwrite: bool = True,
-        zipped: bool | None = None,
-        **kwargs: Any,
+        self, filepath: PathLike, overwrite: bool = True, zipped: bool | None = None, **kwargs: Any
     ) -> None:
         """Write the model to a file that `keras.models.load_model` and Keras itself read.
 

@@ -134,11 +134,7 @@ class RecordedSteps(StepDriver):
             return self._traces.keep(key, recording)
 
     def _record(
-        self,
-        kind: str,
-        specs: tuple[TensorSpec, ...],
-        layout: Layout,
-        sharding: Sharding,
+        self, kind: str, specs: tuple[TensorSpec, ...], layout: Layout, sharding: Sharding
     ) -> Trace:
         if kind == "train" and not self._plan.is_custom(kind):
             optimizer = self._model.required_compilation().required_optimizer()

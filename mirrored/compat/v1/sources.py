@@ -165,10 +165,6 @@ def placeholder_with_default(
     value = converted(input, name=f"{name}/input")
     result = Tensor(sizes_of(shape), value.dtype, "")
     operation: Operation = value.graph.draw(
-        ops.identity,
-        (value,),
-        kind="PlaceholderWithDefault",
-        name=name,
-        results=result,
+        ops.identity, (value,), kind="PlaceholderWithDefault", name=name, results=result
     )
     return operation.outputs[0]

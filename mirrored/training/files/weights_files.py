@@ -121,10 +121,7 @@ def load_weights(
         _extras.h5py()
         with _state_in(path) as reader:
             load_state(
-                model,
-                reader,
-                skip_mismatch=skip_mismatch,
-                skipped_objects=objects_to_skip or (),
+                model, reader, skip_mismatch=skip_mismatch, skipped_objects=objects_to_skip or ()
             )
         return
     if skip_mismatch or objects_to_skip is not None:

@@ -162,11 +162,7 @@ def warn_of_one_class(function: str, y_pred: Tensor) -> None:
 
 
 def categorical_entropies(
-    y_true: Tensor,
-    y_pred: Tensor,
-    from_logits: bool,
-    label_smoothing: float = 0.0,
-    axis: int = -1,
+    y_true: Tensor, y_pred: Tensor, from_logits: bool, label_smoothing: float = 0.0, axis: int = -1
 ) -> Tensor:
     """Return -sum(y log p) over the axis of the classes.
 

@@ -277,12 +277,7 @@ def scales_of(
 
 
 def analysed(
-    model: Layer,
-    function: Function,
-    arguments: Sequence[Any],
-    *,
-    rows: bool,
-    refuses: bool = True,
+    model: Layer, function: Function, arguments: Sequence[Any], *, rows: bool, refuses: bool = True
 ) -> Findings:
     """Return what a step makes of shards.
 
