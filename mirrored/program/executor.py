@@ -83,9 +83,10 @@ def _side_by_side(schedule: Schedule) -> list[list[Node]]:
 def parts_of(graph: Graph, executor: str = "auto") -> tuple[Graph, int] | None:
     """Return a program of one replica as parts of its batch, with their number; None: one part.
 
-    Their number is that of the cores, or lower: a part has at least 20 million operations. "auto"
-    takes parts where convolutions are at least half of the work, and "threads" for all products;
-    "serial" takes one part. It depends on the program and the cores alone, because it changes bits.
+    Their number is that of the cores, or lower: a part has at least a row of the batch, and 20
+    million operations. "auto" takes parts where convolutions are at least half of the work, and
+    "threads" for all products; "serial" takes one part. It depends on the program and the cores
+    alone, because it changes bits.
 
     Args:
         graph: The program.
@@ -95,7 +96,8 @@ def parts_of(graph: Graph, executor: str = "auto") -> tuple[Graph, int] | None:
         return None
     work = sum(node.flops for node in graph.nodes)
     blocked = sum(node.flops for node in graph.nodes if node.op.blocked)
-    count = min(available_threads(), int(work / THREADS_FROM))
+    rows = max((value.spec.shape[0] for value in graph.inputs if value.spec.shape), default=0)
+    count = min(available_threads(), int(work / THREADS_FROM), rows)
     if count < 2 or (executor == "auto" and blocked < work / 2) or graph.collectives:
         return None
     if any(node.op.stateful or node.op.ordered or node.op.whole for node in graph.nodes):

@@ -242,6 +242,7 @@ CONVOLUTION, PRODUCT = ("convolution", IMAGES), ("product", X)
 RULE: dict[str, tuple[int, int, str, str, int]] = {
     "a convolution": (2, 50, "convolution", "auto", 2),
     "as many as have enough work": (8, 70, "convolution", "auto", 3),
+    "as many as there are rows": (16, 400, "convolution", "auto", ROWS),
     "too little work": (2, 30, "convolution", "auto", 1),
     "one core": (1, 100, "convolution", "auto", 1),
     "told not to": (2, 100, "convolution", "serial", 1),
