@@ -69,7 +69,7 @@ class Rule:
         """
         if not self.optimizer.elementwise:
             return
-        for replica in range(self._strategy.updating_replicas):
+        for replica in self._strategy.updating_replicas:
             with self._strategy.replica_scope(replica):
                 copies = [copy_of(variable, replica) for variable in variables]
                 for places in self._groups(variables, copies):
@@ -79,7 +79,7 @@ class Rule:
         self, variables: Sequence[Variable], gradients: Any, among: Sequence[Variable] | None
     ) -> Update:
         """Return one step's new values; `Optimizer.prepare` says what the arguments are."""
-        replicas = range(self._strategy.updating_replicas)
+        replicas = self._strategy.updating_replicas
         packed = [_of_replica(gradients, replica) for replica in replicas]
         for i, variable in enumerate(variables):
             spec = packed[0].spec(i)
@@ -100,9 +100,9 @@ class Rule:
                 if recorder is not None and self._strategy.shares_memory and len(replicas) > 1:
                     values = self._updates_of_all(variables, packed[0])
                 else:
-                    for replica in replicas:
+                    for replica, own in zip(replicas, packed, strict=True):
                         with self._strategy.replica_scope(replica):
-                            values += self.updates(replica, variables, packed[replica])
+                            values += self.updates(replica, variables, own)
         except BaseException:
             self._slots.restore(known)  # There is no step, so its new slots take no memory.
             raise
@@ -119,8 +119,8 @@ class Rule:
         with self._strategy.replica_scope(0):
             updates = self.updates(0, variables, gradients)
         values = list(updates)
-        for replica, device in enumerate(self._strategy.devices[1:], start=1):
-            targets = self.targets(replica, variables)
+        for replica in self._strategy.updating_replicas[1:]:
+            device, targets = self._strategy.devices[replica], self.targets(replica, variables)
             for target, (_, value) in zip(targets, updates, strict=True):
                 values.append((target, value.copy_to(device)))
         return values

@@ -113,6 +113,25 @@ def use_one_thread() -> None:
         set_count(1)
 
 
+# Returns whether all products use one thread where the caller is.
+_asked: Callable[[], bool] = bool
+
+
+def rule_products(asked: Callable[[], bool]) -> None:
+    """Let a function say where all products use one thread, so that their bits are the same.
+
+    Args:
+        asked: Returns whether they do where it is called.
+    """
+    global _asked
+    _asked = asked
+
+
+def one_thread_in_force() -> bool:
+    """Return whether all products use one thread where this is called."""
+    return _asked()
+
+
 def run_on_threads(
     count: int | None, function: Callable[..., object], *args: Any, **named: Any
 ) -> None:
@@ -145,4 +164,5 @@ def product(xp: Any, a: Any, b: Any, out: Any) -> None:
     if operations <= _ONE_ANYWAY or (operations <= _ONE_ANYWAY_OF_MATRICES and 1 not in out.shape):
         multiply(a, b, out=out)
         return
-    run_on_threads(threads_of_products(operations), multiply, a, b, out=out)
+    threads = 1 if _asked() else threads_of_products(operations)
+    run_on_threads(threads, multiply, a, b, out=out)

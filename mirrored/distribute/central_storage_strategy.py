@@ -75,9 +75,9 @@ class CentralStorageStrategy(MirroredStrategy):
         return (self._parameter_device,)
 
     @property
-    def updating_replicas(self) -> int:
-        """One: there is one copy to update."""
-        return 1
+    def copy_numbers(self) -> tuple[int, ...]:
+        """For each replica the number of the copy of variables that it uses: the single one."""
+        return (0,) * len(self._devices)
 
     def arguments(self) -> dict[str, Any]:
         """Return what another process makes the same strategy with; see `Strategy`."""

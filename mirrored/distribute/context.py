@@ -14,6 +14,7 @@ from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._contexts import Within
 from mirrored._numbers import as_integer
+from mirrored.backends.product_settings import rule_products
 from mirrored.devices import Device, hold_devices, refuse_reset_where
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.distribute.global_batch import global_batch
@@ -51,6 +52,18 @@ class ReplicaStrategy(Protocol):
     @property
     def variable_devices(self) -> tuple[Device, ...]:
         """The devices of the copies of variables."""
+
+    @property
+    def copy_numbers(self) -> Sequence[int]:
+        """For each replica of this process the number of the copy of variables that it uses."""
+
+    @property
+    def updating_replicas(self) -> Sequence[int]:
+        """The first replica of each copy of variables, by the number of the copy."""
+
+    @property
+    def lanes(self) -> Sequence[int]:
+        """For each replica the thread or stream of a recorded step; empty: one per replica."""
 
     @property
     def sharing(self) -> tuple[int, int, int]:
@@ -360,6 +373,15 @@ refuse_reset_where(_in_scope)
 
 # A recorded function that asks for the strategy is another one in another strategy's scope.
 register_in_force(_frame.get)
+
+
+def _fixes_bits() -> bool:
+    """Return whether the strategy in force has lanes, whose bits do not depend on threads."""
+    frame = _frame.get()
+    return frame is not None and bool(frame.strategy.lanes)
+
+
+rule_products(_fixes_bits)
 
 
 def set_default_replica(replica: ReplicaContext) -> None:

@@ -42,11 +42,11 @@ REDUCED = (VariableAggregation.SUM, VariableAggregation.MEAN)
 
 
 class DistributedVariable(Variable):
-    """A variable with one copy per replica.
+    """A variable with several copies, of which each replica uses one.
 
     Args:
         strategy: The strategy whose replicas have the copies.
-        copies: The copies, by replica.
+        copies: The copies.
     """
 
     __slots__ = ("_copies", "_strategy")
@@ -60,7 +60,7 @@ class DistributedVariable(Variable):
 
     @property
     def copies(self) -> tuple[DeviceVariable, ...]:
-        """The copies, by replica."""
+        """The copies: by replica, or one per device where the replicas of a device share it."""
         return self._copies
 
     @property
@@ -68,14 +68,27 @@ class DistributedVariable(Variable):
         """The strategy whose replicas have the copies."""
         return self._strategy
 
+    def of_replica(self, replica: int) -> DeviceVariable:
+        """Return the copy that a replica uses.
+
+        Args:
+            replica: The replica's number.
+        """
+        return self._copies[replica]
+
+    @property
+    def by_replica(self) -> tuple[DeviceVariable, ...]:
+        """The copy that each replica uses."""
+        return tuple(map(self.of_replica, range(self._strategy.local_replicas)))
+
     def local(self) -> DeviceVariable:
         """Return the copy of the replica that runs or is updated; elsewhere the first copy."""
         context = get_replica_context()
         if context is None:
-            return self._copies[updated_replica(self._strategy) or 0]
+            return self.of_replica(updated_replica(self._strategy) or 0)
         if context.strategy is not self._strategy:
             return self._copies[0]
-        return self._copies[context._number]
+        return self.of_replica(context._number)
 
     @classmethod
     def _devices(cls, strategy: Any) -> Sequence[devices.Device]:
@@ -168,7 +181,7 @@ def _restored(
 
 
 def copies_of(variable: Variable) -> Sequence[Any]:
-    """Return a variable's copies by replica; one that is not distributed is its own.
+    """Return a variable's copies; one that is not distributed is its own.
 
     Args:
         variable: The variable.
@@ -183,20 +196,32 @@ def copy_of(variable: Variable, replica: int) -> Any:
         variable: The variable.
         replica: The replica's number.
     """
-    return variable.copies[replica] if isinstance(variable, DistributedVariable) else variable
+    return variable.of_replica(replica) if isinstance(variable, DistributedVariable) else variable
 
 
 class MirroredVariable(DistributedVariable):
-    """A variable with one copy per replica, all of them equal.
+    """A variable with one copy per device of its strategy's `variable_devices`, all of them equal.
 
     What replicas assign is first made one value, as `aggregation` says.
 
     Args:
         strategy: The strategy whose replicas have the copies.
-        copies: The copies, by replica.
+        copies: The copies, by device.
     """
 
     __slots__ = ()
+
+    def of_replica(self, replica: int) -> DeviceVariable:
+        """Return the copy that a replica uses, which is that of its device.
+
+        Args:
+            replica: The replica's number.
+        """
+        return self._copies[self._strategy.copy_numbers[replica]]
+
+    @classmethod
+    def _devices(cls, strategy: Any) -> Sequence[devices.Device]:
+        return tuple(strategy.variable_devices)
 
     def _repr_html_(self) -> str | None:
         names = [copy._device.short_name for copy in self._copies]
@@ -383,13 +408,10 @@ class CentralVariable(MirroredVariable):
 
     __slots__ = ()
 
-    def local(self) -> DeviceVariable:
-        """Return the single copy."""
-        return self._copies[0]
-
-    @classmethod
-    def _devices(cls, strategy: Any) -> Sequence[devices.Device]:
-        return tuple(strategy.variable_devices)
+    @property
+    def by_replica(self) -> tuple[DeviceVariable, ...]:
+        """The single copy."""
+        return self._copies
 
 
 register_variable(MirroredVariable, lambda variable: variable.copies)

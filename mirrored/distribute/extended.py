@@ -9,7 +9,11 @@ from typing import Any
 from mirrored import _nest, _overrides, devices
 from mirrored.distribute.context import ReplicaStrategy, check_cross_replica, enter
 from mirrored.distribute.cross_device_ops.options import ReduceOp
-from mirrored.distribute.distributed_variables import DistributedVariable, copies_of
+from mirrored.distribute.distributed_variables import (
+    DistributedVariable,
+    MirroredVariable,
+    copies_of,
+)
 from mirrored.distribute.per_replica import Mirrored, check_parts, select
 from mirrored.variables import Variable
 
@@ -96,7 +100,10 @@ class StrategyExtended(_overrides.Subclassable):
             )
         check_parts((tuple(args), kwargs or {}), self._strategy.local_replicas)
         results = []
-        for replica, copy in enumerate(copies_of(var)):
+        updating: Sequence[int] = range(self._strategy.local_replicas)
+        if isinstance(var, MirroredVariable):
+            updating = self._strategy.updating_replicas
+        for replica, copy in zip(updating, copies_of(var), strict=True):
             local = select(replica, (tuple(args), kwargs or {}))
             # As in TensorFlow other variables are those of the copy's replica.
             with enter(self._strategy, None, updated=replica), devices.device(copy.device):

@@ -9,6 +9,9 @@ from typing import Any
 
 from mirrored import devices, ops
 from mirrored._logging import logger
+from mirrored._numbers import check_count
+from mirrored.backends.product_settings import available_threads
+from mirrored.backends.stream_backend import is_offloaded
 from mirrored.devices import Device, LogicalDevice
 from mirrored.distribute.context import get_replica_context
 from mirrored.distribute.cross_device_ops import (
@@ -20,6 +23,7 @@ from mirrored.distribute.distributed_variables import DistributedVariable, Mirro
 from mirrored.distribute.global_batch import assumed_replicas
 from mirrored.distribute.on_read_variables import SyncOnReadVariable
 from mirrored.distribute.replica_attributes import replica_variables
+from mirrored.distribute.sharding import split_sizes
 from mirrored.distribute.strategy import Strategy
 from mirrored.distribute.strategy_base import ON_NCCL_FAILURE
 from mirrored.errors import InvalidArgumentError
@@ -37,6 +41,10 @@ class MirroredStrategy(Strategy):
 
     A batch is split over the replicas, their gradients are summed, and the sum updates every
     copy, so the copies stay equal and the result is that of one device on the whole batch.
+
+    Results differ from those of one device by rounding, which depends on the number of replicas.
+    With `replicas` that number is fixed, whatever the number of devices: the same training on one,
+    three or eight devices of one kind ends in the same bits.
 
     Args:
         devices: The replicas' devices, as names or logical devices; None or an empty list:
@@ -57,9 +65,16 @@ class MirroredStrategy(Strategy):
             devices give the same bits. It costs NCCL its fastest algorithms on some machines, and
             holds for the whole process from then on: make the strategy before GPUs are connected.
             On the host and on one card it changes nothing: two runs give the same bits anyway.
+        replicas: The number of replicas, from the number of devices to 1,024; None: one per
+            device. Replicas of one device share its copy of variables, and run one after another
+            or on as many threads as the host has cores. Sums over replicas have an order that
+            depends on their number alone, and each matrix product on the host uses one thread, so
+            results have the same bits on any number of devices. `num_replicas_in_sync` is this
+            number, and `devices` has the device of each replica.
 
     Raises:
-        ValueError: A device is named twice or its name cannot be parsed, or an option is unknown.
+        ValueError: A device is named twice or its name cannot be parsed, an option is unknown, or
+            `replicas` is out of range or given with `cross_device_ops` or `deterministic`.
         InvalidArgumentError: A device does not exist; the message lists those that do.
         RuntimeError: `deterministic` comes too late: GPUs are connected in this process already.
 
@@ -71,6 +86,9 @@ class MirroredStrategy(Strategy):
         ...     v = mr.Variable(1.0)
         >>> strategy.num_replicas_in_sync, len(strategy.experimental_local_results(v))
         (2, 2)
+        >>> strategy = mr.MirroredStrategy(replicas=3)
+        >>> [device.name for device in strategy.devices]
+        ['GPU:0', 'GPU:0', 'GPU:1']
     """
 
     def __init__(
@@ -82,13 +100,21 @@ class MirroredStrategy(Strategy):
         communication_options: CommunicationOptions | None = None,
         on_nccl_failure: str = "raise",
         deterministic: bool = False,
+        replicas: int | None = None,
     ) -> None:
         """Look the devices up, which initialises them."""
         _check_options(
             cross_device_ops, executor, communication_options, on_nccl_failure, deterministic
         )
-        self._devices = _resolve(devices)
+        if replicas is not None:
+            _check_replicas(replicas, cross_device_ops, deterministic)
+        self._variable_devices = self._devices = _resolve(devices)
+        self._fixed_replicas = replicas
         self._given_ops = cross_device_ops
+        if replicas is not None:
+            from mirrored.distribute.cross_device_ops.tree import TreeReduction  # Few need it.
+
+            self._devices, cross_device_ops = _shared_by(self._devices, replicas), TreeReduction()
         if cross_device_ops is None:
             cross_device_ops = choose_cross_device_ops(self._devices)
         cross_device_ops.check_devices(self._devices)
@@ -105,8 +131,9 @@ class MirroredStrategy(Strategy):
         Args:
             workers: Further text, about the replicas of other processes.
         """
-        names = tuple(device.full_name for device in self._devices)
-        logger.info("Using %s with devices %s%s", type(self).__name__, names, workers)
+        names = tuple(device.full_name for device in self._variable_devices)
+        fixed = f", and {self._fixed_replicas} replicas" if self._fixed_replicas else ""
+        logger.info("Using %s with devices %s%s%s", type(self).__name__, names, fixed, workers)
 
     def _warn_of_other_processes(self) -> None:
         """Warn where a launcher started other processes too, which this strategy does not know."""
@@ -140,6 +167,27 @@ class MirroredStrategy(Strategy):
         return len(self._devices)
 
     @property
+    def variable_devices(self) -> tuple[Device, ...]:
+        """The devices of the copies of variables."""
+        return self._variable_devices
+
+    @property
+    def copy_numbers(self) -> Sequence[int]:
+        """For each replica of this process the number of the copy of variables that it uses."""
+        return [self._variable_devices.index(device) for device in self._devices]
+
+    @property
+    def lanes(self) -> Sequence[int]:
+        """For each replica the thread or stream of a recorded step; empty: one per replica."""
+        count = len(self._devices)
+        if self._fixed_replicas is None:
+            return ()
+        if any(is_offloaded(device.backend) for device in self._variable_devices):
+            return self.copy_numbers
+        threads = 1 if self.executor == "serial" else min(available_threads(), count)
+        return [lane for lane, size in enumerate(split_sizes(count, threads)) for _ in range(size)]
+
+    @property
     def sharing(self) -> tuple[int, int, int]:
         """How many share a batch, the first one of this process, and how many it runs."""
         count = len(self._devices)
@@ -148,12 +196,13 @@ class MirroredStrategy(Strategy):
     def arguments(self) -> dict[str, Any]:
         """Return what another process makes the same strategy with; see `Strategy`."""
         return {
-            "devices": [device.full_name for device in self._devices],
+            "devices": [device.full_name for device in self._variable_devices],
             "cross_device_ops": self._given_ops,
             "executor": self.executor,
             "communication_options": self._options,
             "on_nccl_failure": self._on_nccl_failure,
             "deterministic": self._deterministic,
+            "replicas": self._fixed_replicas,
         }
 
     def owns(self, variable: Variable) -> bool:
@@ -185,7 +234,7 @@ class MirroredStrategy(Strategy):
             kwargs["synchronization"] = VariableSynchronization.ON_WRITE
         copies: list[Any] = []
         with only():
-            for i, device in enumerate(self._devices):
+            for i, device in enumerate(self._devices if on_read else self.variable_devices):
                 with devices.device(device):
                     if i:
                         # The value is computed once: random ones would differ.
@@ -241,6 +290,40 @@ def _check_options(
         raise ValueError(
             f"`deterministic` must be True or False. Received: deterministic={deterministic!r}"
         )
+
+
+_MOST_REPLICAS = 1024
+
+
+def _check_replicas(replicas: Any, cross_device_ops: Any, deterministic: bool) -> None:
+    if check_count("replicas", replicas, least=1) > _MOST_REPLICAS:
+        raise ValueError(
+            f"`replicas` must be at most {_MOST_REPLICAS}. Received: replicas={replicas!r}"
+        )
+    if cross_device_ops is not None:
+        raise ValueError(
+            "With `replicas` sums over replicas have a fixed order, and collectives choose their "
+            f"own. Received: replicas={replicas!r} and cross_device_ops={cross_device_ops!r}. "
+            "Leave out one of the two."
+        )
+    if deterministic:
+        raise ValueError(
+            "`deterministic` is about the order of NCCL's sums, and with `replicas` NCCL sums "
+            f"nothing. Received: replicas={replicas!r} and deterministic=True. Leave out "
+            "`deterministic`: two runs give the same bits."
+        )
+
+
+def _shared_by(devices: tuple[Device, ...], replicas: int) -> tuple[Device, ...]:
+    """Return the device of each replica, given the devices that they share."""
+    if replicas < len(devices):
+        names = tuple(device.full_name for device in devices)
+        raise ValueError(
+            f"`replicas` must be at least the number of devices. Received: replicas={replicas} "
+            f"and {len(devices)} devices, {names}. Name fewer devices."
+        )
+    sizes = split_sizes(replicas, len(devices))
+    return tuple(device for device, size in zip(devices, sizes, strict=True) for _ in range(size))
 
 
 def _check_mean(variable: Variable) -> None:

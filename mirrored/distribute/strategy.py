@@ -313,7 +313,7 @@ class Strategy(StrategyBase, _overrides.Subclassable):
             )
         if isinstance(value, DistributedValues):
             return value.values
-        return value.copies if isinstance(value, DistributedVariable) else (value,)
+        return value.by_replica if isinstance(value, DistributedVariable) else (value,)
 
     def experimental_distribute_dataset(
         self, dataset: Any, options: Any = None

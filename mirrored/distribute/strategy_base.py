@@ -21,7 +21,7 @@ from mirrored.distribute.cross_device_ops.buckets import by_replica
 from mirrored.distribute.cross_device_ops.choice import choose_without_nccl
 from mirrored.distribute.cross_device_ops.collectives import checked_axis, joining_device
 from mirrored.distribute.cross_device_ops.options import ReduceOp
-from mirrored.distribute.distributed_variables import DistributedVariable
+from mirrored.distribute.distributed_variables import DistributedVariable, copy_of
 from mirrored.distribute.global_batch import assumed_replicas
 from mirrored.distribute.per_replica import (
     DistributedValues,
@@ -87,14 +87,25 @@ class StrategyBase:
         return self.num_replicas_in_sync
 
     @property
-    def updating_replicas(self) -> int:
-        """How many of them have variables of their own to update."""
-        return self.local_replicas
-
-    @property
     def variable_devices(self) -> tuple[Device, ...]:
         """The devices of the copies of variables."""
         return self.devices
+
+    @property
+    def copy_numbers(self) -> Sequence[int]:
+        """For each replica of this process the number of the copy of variables that it uses."""
+        return range(self.local_replicas)
+
+    @property
+    def updating_replicas(self) -> Sequence[int]:
+        """The first replica of each copy of variables, by the number of the copy."""
+        numbers = self.copy_numbers
+        return [numbers.index(copy) for copy in range(len(self.variable_devices))]
+
+    @property
+    def lanes(self) -> Sequence[int]:
+        """For each replica the thread or stream of a recorded step; empty: one per replica."""
+        return ()
 
     @property
     def sharing(self) -> tuple[int, int, int]:
@@ -381,8 +392,7 @@ def _check_axis(axis: Any, parts: Sequence[Tensor]) -> None:
 def _parts_of(strategy: StrategyBase, op: ReduceOp, value: Any) -> list[Any]:
     """Return the replicas' parts of a value, which is one for all of them where it is a mean."""
     if isinstance(value, DistributedVariable) and strategy.owns(value):
-        read = [copy.read_value() for copy in value.copies]
-        return read * (strategy.local_replicas // len(read))
+        return [copy_of(value, i).read_value() for i in range(strategy.local_replicas)]
     if isinstance(value, DistributedValues):
         return list(value.values)
     if strategy.local_replicas > 1 and op is ReduceOp.SUM:

@@ -200,6 +200,8 @@ class Graph:
         reads: The variables that it is bound to, each with its storage and its place there.
         labels_checked: Whether somebody looked at all labels before, so that no op has to.
         strategy: Whose replicas run in it, if any do: it has the threads to run them.
+        lanes: For each replica the thread or stream that runs it, whose number its nodes and
+            values have; empty: each has its own. See `lanes`.
         asks_number: Whether it asked for a replica's number, by which replicas may differ.
         name: What the placement log calls a run of it.
         purpose: What errors call the memory that it runs in.
@@ -214,6 +216,7 @@ class Graph:
     reads: list[tuple[Any, Any, int]] = field(default_factory=list)
     labels_checked: bool = False
     strategy: Any = None
+    lanes: tuple[int, ...] = ()
     asks_number: bool = False
     name: str = "function"
     purpose: str = "the memory of a recorded function"

@@ -45,8 +45,12 @@ def choose_executor(
         schedule: Its schedule.
         replicas: How many replicas there are.
         executor: "auto", "threads" or "serial".
+
+    Where the number of replicas is fixed, threads run `Graph.lanes`, and products always use one.
     """
     work = {node: node.flops for node in graph.nodes}
+    if graph.lanes:
+        replicas = 1 + max(graph.lanes)
     if any(node.op.name in ("PyFunc", "EagerPyFunc") for node in graph.nodes):
         # What it calls is the user's, who may wait there for the caller's thread to write.
         replicas = 1
@@ -59,6 +63,8 @@ def choose_executor(
             return replicas, 1
     if replicas > 1 and executor == "threads":
         return replicas, 1
+    if graph.one_thread:
+        return 1, 1
     return 1, threads_of_most_products(max(work.values(), default=0))
 
 
@@ -92,7 +98,7 @@ def parts_of(graph: Graph, executor: str = "auto") -> tuple[Graph, int] | None:
         graph: The program.
         executor: "auto", "threads" or "serial".
     """
-    if executor == "serial" or available_threads() == 1:
+    if graph.one_thread or executor == "serial" or available_threads() == 1:
         return None
     work = sum(node.flops for node in graph.nodes)
     blocked = sum(node.flops for node in graph.nodes if node.op.blocked)

@@ -18,6 +18,7 @@ from mirrored.distribute.cross_device_ops.all_reduce import AllReduceCrossDevice
 from mirrored.distribute.cross_device_ops.collectives import CrossDeviceOps, of_sum
 from mirrored.distribute.cross_device_ops.connections import Rank, TestedPeers, connection, ranks
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
+from mirrored.distribute.cross_device_ops.reduction_to_one_device import sum_on
 from mirrored.ops.hooks import active_recorder
 from mirrored.ops.spec import NUMBERS
 from mirrored.ops.tensor import Tensor
@@ -198,13 +199,7 @@ def _ranks(where: Sequence[Device]) -> list[Rank]:
 
 def _sum_on_card(tensors: Sequence[Tensor]) -> Tensor:
     """Return the sum of tensors of one card, in their order, on the device of the first."""
-    leader, recorder = tensors[0]._device, active_recorder()
-    if len(tensors) == 1:
-        return tensors[0]
-    if recorder is not None:
-        return recorder.sum_over_devices(tensors, leader)
-    with devices.device(leader):
-        return ops.add_n(list(tensors))
+    return tensors[0] if len(tensors) == 1 else sum_on(tensors, tensors[0]._device)
 
 
 def _all_reduce(

@@ -15,7 +15,7 @@ from mirrored.distribute.cross_device_ops.collectives import (
     of_sum,
 )
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
-from mirrored.ops.hooks import Recorder, active_recorder
+from mirrored.ops.hooks import active_recorder
 from mirrored.ops.tensor import Tensor
 
 
@@ -81,14 +81,13 @@ class ReductionToOneDevice(CrossDeviceOps):
     ) -> Sequence[list[Tensor]]:
         """Compute `batch_all_reduce`; its arguments are checked."""
         where = [[value._device for value in values] for values in batch]
-        recorder = active_recorder()
         several = bool(where) and len(where[0]) > 1
-        if recorder is not None and self._accumulate is ops.add_n and several:
+        if active_recorder() is not None and self._accumulate is ops.add_n and several:
             # The sum can be anywhere: beside the first replica's update, which reads it.
             chosen = None if self._reduce_to is None else devices.get_device(self._reduce_to)
             for destinations in where:
                 _log(self._lines, chosen or destinations[0], destinations)
-            return _recorded_all_reduce(recorder, reduce_op, batch, chosen)
+            return _recorded_all_reduce(reduce_op, batch, chosen)
         for values, destinations in zip(batch, where, strict=True):
             _log(self._lines, self._device_for(values), destinations)
         return [
@@ -117,7 +116,6 @@ def _log(lines: FirstLines, device: Device, destinations: Sequence[Device]) -> N
 
 
 def _recorded_all_reduce(
-    recorder: Recorder,
     reduce_op: ReduceOp,
     batch: Sequence[Sequence[Tensor]],
     device: Device | None,
@@ -128,7 +126,7 @@ def _recorded_all_reduce(
     """
 
     def reduced(_: int, vectors: list[Tensor]) -> list[Tensor]:
-        total = _sum(recorder, vectors, device or vectors[0]._device)
+        total = sum_on(vectors, device or vectors[0]._device)
         with devices.device(total._device):
             result = of_sum(reduce_op, total, len(vectors))
         return [result.copy_to(vector._device) for vector in vectors]
@@ -136,9 +134,16 @@ def _recorded_all_reduce(
     return reduced_as_vectors(batch, alike(batch), reduced)
 
 
-def _sum(recorder: Recorder, tensors: Sequence[Tensor], device: Device) -> Tensor:
-    """Return the sum on a device, which takes what it can read where it is."""
-    if {tensor._device.backend.memory for tensor in tensors} == {device.backend.memory}:
+def sum_on(tensors: Sequence[Tensor], device: Device) -> Tensor:
+    """Return the sum of tensors on a device; a program takes what it can read where it is.
+
+    Args:
+        tensors: The tensors, which are added in their order.
+        device: The device.
+    """
+    recorder = active_recorder()
+    memories = {tensor._device.backend.memory for tensor in tensors}
+    if recorder is not None and memories == {device.backend.memory}:
         return recorder.sum_over_devices(tensors, device)
     with devices.device(device):
         return ops.add_n(list(tensors))

@@ -1,0 +1,82 @@
+"""Sums over a fixed number of replicas, whose order does not depend on the number of devices.
+
+The replicas are the leaves of a binary tree, in their order. The left branch of a node has the
+largest power of two of the leaves below it, so the tree depends on the number of replicas alone.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from mirrored import _overrides, devices
+from mirrored.devices import Device
+from mirrored.distribute.cross_device_ops import buckets
+from mirrored.distribute.cross_device_ops.all_reduce import AllReduceCrossDeviceOps
+from mirrored.distribute.cross_device_ops.collectives import of_sum
+from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
+from mirrored.distribute.cross_device_ops.reduction_to_one_device import sum_on
+from mirrored.ops.tensor import Tensor
+
+_T = TypeVar("_T")
+
+
+def tree_sum(values: Sequence[_T], add: Callable[[_T, _T], _T]) -> _T:
+    """Return the sum of values over the tree.
+
+    Args:
+        values: The values, by replica.
+        add: Returns the sum of two values.
+
+    Example:
+        >>> tree_sum("abcdef", lambda left, right: f"({left}{right})")
+        '(((ab)(cd))(ef))'
+    """
+    if len(values) == 1:
+        return values[0]
+    half = 1 << (len(values) - 1).bit_length() - 1
+    return add(tree_sum(values[:half], add), tree_sum(values[half:], add))
+
+
+class TreeReduction(AllReduceCrossDeviceOps):
+    """Sums over the tree of replicas; two partial sums meet on the device of the left one.
+
+    So replicas of one device are added there, where the tree has them beside each other, and only
+    partial sums are copied between devices. `MirroredStrategy(replicas=)` uses it.
+    """
+
+    __overrides__ = _overrides.ALL_REDUCES  # What the class itself defines is no override.
+    algorithm = "tree"
+    title = "Tree"
+
+    def reduce_implementation(
+        self,
+        reduce_op: ReduceOp,
+        values: Sequence[Tensor],
+        destination: Device,
+        options: CommunicationOptions,
+    ) -> Tensor:
+        """Compute `reduce`; its arguments are checked."""
+        return self._reduced(reduce_op, values).copy_to(destination)
+
+    def all_reduce_implementation(
+        self,
+        reduce_op: ReduceOp,
+        values: Sequence[Tensor],
+        options: CommunicationOptions,
+        number: int,
+        what: str,
+    ) -> list[Tensor]:
+        """Return the reduction of one tensor a replica, on the device of each."""
+        total = self._reduced(reduce_op, values)
+        return [total.copy_to(value._device) for value in values]
+
+    def _reduced(self, reduce_op: ReduceOp, values: Sequence[Tensor]) -> Tensor:
+        total = tree_sum(values, lambda left, right: sum_on([left, right], left._device))
+        with devices.device(total._device):
+            return of_sum(reduce_op, total, len(values))
+
+    def _buckets(
+        self, batch: Sequence[Sequence[Tensor]], options: CommunicationOptions
+    ) -> list[list[int]]:
+        memories = {value._device.backend.memory for values in batch for value in values}
+        # In one memory nothing is copied, which buckets could do side by side.
+        return buckets.alike(batch) if len(memories) == 1 else super()._buckets(batch, options)
