@@ -8,6 +8,7 @@ from typing import Any
 
 from mirrored import _nest, _overrides, devices
 from mirrored.distribute.context import ReplicaStrategy, check_cross_replica, enter
+from mirrored.distribute.cross_device_ops.collectives import per_replica_copies
 from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.distributed_variables import (
     DistributedVariable,
@@ -99,16 +100,19 @@ class StrategyExtended(_overrides.Subclassable):
                 f"for {self._strategy}. Create the variable inside `with strategy.scope():`."
             )
         check_parts((tuple(args), kwargs or {}), self._strategy.local_replicas)
-        results = []
+        copies, results = copies_of(var), dict[int, Any]()
         updating: Sequence[int] = range(self._strategy.local_replicas)
         if isinstance(var, MirroredVariable):
             updating = self._strategy.updating_replicas
-        for replica, copy in zip(updating, copies_of(var), strict=True):
+        for replica, copy in zip(updating, copies, strict=True):
             local = select(replica, (tuple(args), kwargs or {}))
             # As in TensorFlow other variables are those of the copy's replica.
             with enter(self._strategy, None, updated=replica), devices.device(copy.device):
-                results.append(fn(copy, *local[0], **local[1]))
-        return Mirrored(results) if group else tuple(results)
+                results[id(copy)] = fn(copy, *local[0], **local[1])
+        if not group:
+            return tuple(results.values())
+        users = var.by_replica if isinstance(var, DistributedVariable) else copies
+        return Mirrored([results[id(copy)] for copy in users])
 
     def reduce_to(
         self, reduce_op: ReduceOp | str, value: Any, destinations: Variable | str | None = None
@@ -141,9 +145,9 @@ class StrategyExtended(_overrides.Subclassable):
         if destinations is None:
             return reduced
         if isinstance(destinations, DistributedVariable):
-            targets = [devices.get_device(copy.device) for copy in destinations.copies]
+            targets = [devices.get_device(copy.device) for copy in destinations.by_replica]
             return _nest.map_structure(
-                lambda leaf: Mirrored([leaf.copy_to(target) for target in targets]), reduced
+                lambda leaf: Mirrored(per_replica_copies(leaf, targets)), reduced
             )
         name = destinations.device if isinstance(destinations, Variable) else destinations
         target = devices.get_device(name)

@@ -88,7 +88,7 @@ class MirroredStrategy(Strategy):
         (2, 2)
         >>> strategy = mr.MirroredStrategy(replicas=3)
         >>> [device.name for device in strategy.devices]
-        ['GPU:0', 'GPU:0', 'GPU:1']
+        ['/device:GPU:0', '/device:GPU:0', '/device:GPU:1']
     """
 
     def __init__(

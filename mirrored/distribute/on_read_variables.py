@@ -81,7 +81,13 @@ class SyncOnReadVariable(DistributedVariable):
             return states[0]
         if self._strategy.num_replicas_in_sync > len(states):
             return states[0]._replace(value=self.read_value().numpy())
-        total = np.sum([state.value for state in states], axis=0, dtype=self.dtype)
+        values = [state.value for state in states]
+        if self._strategy.lanes:
+            from mirrored.distribute.cross_device_ops.tree import tree_sum  # Few strategies do.
+
+            total = tree_sum(values, np.add)
+        else:
+            total = np.sum(values, axis=0, dtype=self.dtype)
         if self.aggregation is VariableAggregation.MEAN:
             total = (total / len(states)).astype(self.dtype)
         return states[0]._replace(value=np.asarray(total))

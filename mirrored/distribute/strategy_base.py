@@ -19,7 +19,11 @@ from mirrored.distribute.context import check_cross_replica, enter
 from mirrored.distribute.cross_device_ops import CommunicationOptions, CrossDeviceOps
 from mirrored.distribute.cross_device_ops.buckets import by_replica
 from mirrored.distribute.cross_device_ops.choice import choose_without_nccl
-from mirrored.distribute.cross_device_ops.collectives import checked_axis, joining_device
+from mirrored.distribute.cross_device_ops.collectives import (
+    checked_axis,
+    joining_device,
+    per_replica_copies,
+)
 from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.distributed_variables import DistributedVariable, copy_of
 from mirrored.distribute.global_batch import assumed_replicas
@@ -340,7 +344,7 @@ class StrategyBase:
         _check_axis(axis, parts)
         gathered = self.gather_parts(parts, axis)
         starts = list(itertools.accumulate((part.shape[axis] for part in parts), initial=0))
-        copies = [gathered.copy_to(device) for device in self.devices]
+        copies = per_replica_copies(gathered, self.devices)
         return Mirrored(copies), PerReplica(starts[:-1])
 
     def __reduced(self, op: ReduceOp, value: Any, axis: Any) -> Tensor:

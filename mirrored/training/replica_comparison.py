@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from mirrored import devices
 from mirrored._arguments import explained
 from mirrored._numbers import check_count, counted
 from mirrored.data.arguments import DataArguments
@@ -24,8 +23,6 @@ from mirrored.data.stored import Given
 from mirrored.distribute import (
     DistributedVariable,
     MirroredStrategy,
-    ReductionToOneDevice,
-    Strategy,
     split_sizes,
 )
 from mirrored.distribute.cross_device_ops.collectives import FirstLines
@@ -313,20 +310,14 @@ class _ReplicasOfTheHost(MirroredStrategy):
     """A strategy of which all replicas are on the host's CPU."""
 
     def __init__(self, replicas: int) -> None:
-        self._devices = (devices.get_device("CPU:0"),) * replicas
-        Strategy.__init__(self, _Unlogged())
+        super().__init__(["CPU:0"], replicas=replicas)
+        self._cross_device_ops._lines = FirstLines(0)
 
-    def arguments(self) -> dict[str, Any]:
-        """Return nothing: it is created for one comparison."""
-        return {}
+    def _log_devices(self, workers: str = "") -> None:
+        """Log nothing, as collectives here: it is created for one comparison."""
 
-
-class _Unlogged(ReductionToOneDevice):
-    """Sums as any other, and writes no line about it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._lines = FirstLines(0)
+    def _warn_of_other_processes(self) -> None:
+        """Do nothing, since each process compares for itself."""
 
 
 def _step(copy: ReplicaCopy, arrays: Given, examples: int) -> dict[Event, Value]:

@@ -116,7 +116,7 @@ def test_arguments_and_defaults(function: Callable[..., Any], expected: dict[str
     assert list(found.items()) == list(expected.items())
 
 
-@pytest.mark.behaviour("strategy-options", "nccl-failure", "deterministic-option")
+@pytest.mark.behaviour("strategy-options", "nccl-failure", "deterministic-option", "fixed-replicas")
 def test_our_own_options_are_given_by_name() -> None:
     found = {
         each.name: each.default
@@ -128,4 +128,5 @@ def test_our_own_options_are_given_by_name() -> None:
         "communication_options": None,
         "on_nccl_failure": "raise",
         "deterministic": False,
+        "replicas": None,
     }

@@ -19,7 +19,7 @@ from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import IndexedSlices
-from mirrored.ops.hooks import only
+from mirrored.ops.hooks import RecordedTensor, only
 from mirrored.ops.tensor import Tensor
 
 Value = TypeVar("Value", bound=Tensor | IndexedSlices)
@@ -334,6 +334,30 @@ class FirstLines:
 def of_sum(reduce_op: ReduceOp, total: Tensor, count: int) -> Tensor:
     """Return a sum of several values as what was asked for: itself, or their mean."""
     return total / count if reduce_op is ReduceOp.MEAN else total
+
+
+def per_replica_copies(tensor: Tensor, where: Sequence[Device]) -> list[Tensor]:
+    """Return a tensor for each replica; those of replicas of one device share its memory.
+
+    They are different objects, as those of different devices are: what is one object on all
+    replicas counts as one value.
+
+    Args:
+        tensor: The value that all replicas get.
+        where: The device of each replica.
+    """
+    first: dict[Device, Tensor] = {}
+    copies: list[Tensor] = []
+    for device in where:
+        copy = first.get(device)
+        if copy is None:
+            copy = first[device] = tensor.copy_to(device)
+        elif isinstance(copy, RecordedTensor):
+            copy = RecordedTensor(copy.recorder, copy.value, device, copy.spec)
+        else:
+            copy = Tensor(copy._array, copy._storage, device, copy.spec)
+        copies.append(copy)
+    return copies
 
 
 def checked_axis(axis: Any, rank: int) -> int:

@@ -8,7 +8,7 @@ from time import perf_counter_ns
 from typing import Any
 from weakref import WeakSet
 
-from mirrored import _overrides, devices, ops
+from mirrored import _overrides, devices
 from mirrored._logging import logger
 from mirrored.backends import set_deterministic
 from mirrored.backends.communication.connection import Connection

@@ -11,7 +11,7 @@ from mirrored import _overrides, devices
 from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops import buckets
 from mirrored.distribute.cross_device_ops.all_reduce import AllReduceCrossDeviceOps
-from mirrored.distribute.cross_device_ops.collectives import of_sum
+from mirrored.distribute.cross_device_ops.collectives import of_sum, per_replica_copies
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.distribute.cross_device_ops.reduction_to_one_device import sum_on
 from mirrored.ops.tensor import Tensor
@@ -66,8 +66,8 @@ class TreeReduction(AllReduceCrossDeviceOps):
         what: str,
     ) -> list[Tensor]:
         """Return the reduction of one tensor a replica, on the device of each."""
-        total = self._reduced(reduce_op, values)
-        return [total.copy_to(value._device) for value in values]
+        where = [value._device for value in values]
+        return per_replica_copies(self._reduced(reduce_op, values), where)
 
     def _reduced(self, reduce_op: ReduceOp, values: Sequence[Tensor]) -> Tensor:
         total = tree_sum(values, lambda left, right: sum_on([left, right], left._device))
