@@ -202,6 +202,7 @@ class Graph:
         strategy: Whose replicas run in it, if any do: it has the threads to run them.
         lanes: For each replica the thread or stream that runs it, whose number its nodes and
             values have; empty: each has its own. See `lanes`.
+        one_thread: Whether all its products use one thread, for the bits of eager calls.
         asks_number: Whether it asked for a replica's number, by which replicas may differ.
         name: What the placement log calls a run of it.
         purpose: What errors call the memory that it runs in.
@@ -217,6 +218,7 @@ class Graph:
     labels_checked: bool = False
     strategy: Any = None
     lanes: tuple[int, ...] = ()
+    one_thread: bool = False
     asks_number: bool = False
     name: str = "function"
     purpose: str = "the memory of a recorded function"

@@ -28,6 +28,7 @@ from mirrored.program.dataflow import (
     COPY,
     SHARED,
     Collective,
+    Graph,
     Node,
     Value,
     is_between,
@@ -238,15 +239,15 @@ class HostLowering(_Lowering):
     Args:
         arrays: Where the values are.
         threads: How many threads share fused groups.
-        labels_checked: Whether no op has to look at labels.
+        graph: What is lowered.
 
     Attributes:
         draws: The random draws that were met.
     """
 
-    def __init__(self, arrays: Buffers, threads: int, *, labels_checked: bool) -> None:
+    def __init__(self, arrays: Buffers, threads: int, graph: Graph) -> None:
         super().__init__(arrays)
-        self._labels_checked = labels_checked
+        self._graph = graph
         self._threads = threads
         self.draws = Draws()
 
@@ -275,13 +276,13 @@ class HostLowering(_Lowering):
         for node in nodes:
             own = self._node(node, node.device.backend)
             large = uses_all_threads(node.flops) and not node.op.blocked
-            if large and self._threads == 1:
+            if large and self._threads == 1 and not self._graph.one_thread:
                 own = [Call(use_all_threads), *own, Call(use_one_thread)]
             calls += [call._replace(node=node) for call in own]
         return calls
 
     def _check_of(self, node: Node, inputs: Sequence[Any]) -> list[Call]:
-        if node.op.validate is None or (self._labels_checked and node.op.of_labels):
+        if node.op.validate is None or (self._graph.labels_checked and node.op.of_labels):
             return []
         check = node.op.validate(*inputs, **node.attrs)
         return [] if check is None else [Call(check)]

@@ -87,7 +87,7 @@ class Program:
 
     def _bind(self) -> None:
         arrays = self._arrays
-        lowering = HostLowering(arrays, self.threads, labels_checked=self.graph.labels_checked)
+        lowering = HostLowering(arrays, self.threads, self.graph)
         self.stages = lowering.lower(self.schedule)
         self._draws = lowering.draws
         self.inputs: list[Any] = [arrays.of(value) for value in self.graph.inputs]

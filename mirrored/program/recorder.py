@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mirrored.backends.product_settings import one_thread_in_force
 from mirrored.devices import Device, log_placement
 from mirrored.devices import device as device_scope
 from mirrored.errors import OperatorNotAllowedInGraphError
@@ -60,6 +61,7 @@ class GraphRecorder:
             labels_checked=labels_checked,
             name=f"__inference_{name}_{next(_numbers)}",
             purpose=f"the memory of the recorded function {name!r}",
+            one_thread=one_thread_in_force(),
         )
         self._names: Counter[str] = Counter()
         self._logs = logs
@@ -220,6 +222,7 @@ class GraphRecorder:
     def run_by(self, strategy: Any) -> None:
         """Note that a strategy runs its replicas in the function."""
         self.graph.strategy = strategy
+        self.graph.one_thread |= bool(strategy.lanes)
 
     def ask_number(self) -> None:
         """Note that the function asks for a replica's number."""
