@@ -26,6 +26,8 @@ class Optimizer:
     # Of each slot its name among the variables, and the value that it begins with.
     SLOTS: ClassVar[dict[str, float]] = {}
     KIND: ClassVar[str] = ""
+    # The arguments of the rule after the gradient, which all variables share.
+    _rates: dict[str, Any]
 
     def __init__(self, use_locking: bool, name: str) -> None:
         if not name:
@@ -180,8 +182,8 @@ class Optimizer:
         return list(self.SLOTS)
 
     def rates(self) -> dict[str, Any]:
-        """Return what all variables' rule is given, after the gradient, by its names."""
-        raise NotImplementedError
+        """Return the arguments of the rule that all variables share, by their names."""
+        return self._rates
 
     def extra(self, variable: Variable) -> Sequence[Any]:
         """Return what a variable's rule is given beside its gradient."""

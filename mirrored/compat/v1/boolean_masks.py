@@ -77,17 +77,7 @@ def unique(x: TensorLike, out_idx: DTypeLike = "int32", name: str = "Unique") ->
         out_idx: The dtype of these places.
         name: Its name.
     """
-    graph = graph_of(x)
-    with graph.as_default():
-        values = converted(x, name=f"{name}/x")
-    dtype = as_dtype(out_idx)
-    numbers: Any = Tensor((None,), values._dtype, "")
-    places: Any = Tensor(values._shape, dtype, "")
-    results = Unique(numbers, places)
-    operation = graph.draw(
-        ops.unique, (values, dtype), kind="Unique", name=name, results=results, asks_run=True
-    )
-    return operation.node.structure
+    return _unique(ops.unique, Unique, x, out_idx, "Unique", name)
 
 
 def unique_with_counts(
@@ -100,20 +90,17 @@ def unique_with_counts(
         out_idx: The dtype of the places and the counts.
         name: Its name.
     """
-    graph = graph_of(x)
-    with graph.as_default():
+    return _unique(ops.unique_with_counts, UniqueWithCounts, x, out_idx, "UniqueWithCounts", name)
+
+
+def _unique(function: Any, form: type[Any], x: Any, out_idx: Any, kind: str, name: str) -> Any:
+    with graph_of(x).as_default():
         values = converted(x, name=f"{name}/x")
     dtype = as_dtype(out_idx)
-    numbers: Any = Tensor((None,), values._dtype, "")
-    places: Any = Tensor(values._shape, dtype, "")
-    counts: Any = Tensor((None,), dtype, "")
-    operation = graph.draw(
-        ops.unique_with_counts,
-        (values, dtype),
-        kind="UniqueWithCounts",
-        name=name,
-        results=UniqueWithCounts(numbers, places, counts),
-        asks_run=True,
+    shapes = ((None,), values._dtype), (values._shape, dtype), ((None,), dtype)
+    results = [Tensor(*pair, "") for pair, _ in zip(shapes, form._fields, strict=False)]
+    operation = values.graph.draw(
+        function, (values, dtype), kind=kind, name=name, results=form(*results), asks_run=True
     )
     return operation.node.structure
 

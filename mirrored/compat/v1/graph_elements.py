@@ -106,14 +106,11 @@ class Operation:
         Raises:
             ValueError: No session was given or entered.
         """
-        if session is None:
-            session = default_session()
-        if session is None:
-            raise ValueError(
-                "Cannot execute operation using `run()`: No default session is registered. Use "
-                "`with sess.as_default():` or pass an explicit session to `run(session=sess)`"
-            )
-        session.run(self, feed_dict)
+        _session(
+            session,
+            "Cannot execute operation using `run()`: No default session is registered. Use "
+            "`with sess.as_default():` or pass an explicit session to `run(session=sess)`",
+        ).run(self, feed_dict)
 
     def __call__(self, controls: Any, shown: Any, *args: Any, **kwargs: Any) -> Any:
         """Compute it for values."""
@@ -222,14 +219,11 @@ class Tensor(SymbolicTensor):
         Raises:
             ValueError: No session was given or entered.
         """
-        if session is None:
-            session = default_session()
-        if session is None:
-            raise ValueError(
-                "Cannot evaluate tensor using `eval()`: No default session is registered. Use "
-                "`with sess.as_default()` or pass an explicit session to `eval(session=sess)`"
-            )
-        return session.run(self, feed_dict)
+        return _session(
+            session,
+            "Cannot evaluate tensor using `eval()`: No default session is registered. Use "
+            "`with sess.as_default()` or pass an explicit session to `eval(session=sess)`",
+        ).run(self, feed_dict)
 
     def consumers(self) -> list[Operation]:
         """Return the operations that take it."""
@@ -311,6 +305,14 @@ class TextTensor(Tensor):
     @property
     def _dtype_name(self) -> str:
         return "string"
+
+
+def _session(session: Any, problem: str) -> Any:
+    """Return a session, or the default one; raise ValueError if there is none."""
+    session = default_session() if session is None else session
+    if session is None:
+        raise ValueError(problem)
+    return session
 
 
 def value_by_now(tensor: Any, value: Any) -> Any:

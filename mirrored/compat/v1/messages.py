@@ -8,13 +8,7 @@ from mirrored.devices.device_registry import checked_fraction
 from mirrored.errors import InvalidArgumentError
 
 # By the type of a field's default what it takes.
-_TAKEN: dict[type, type] = {
-    bool: Integral,
-    int: Integral,
-    float: Real,
-    str: str,
-    dict: Mapping,
-}
+_TAKEN: dict[type, type] = {bool: Integral, int: Integral, float: Real, str: str, dict: Mapping}
 
 
 class Message:
@@ -132,13 +126,8 @@ class ConfigProto(Message):
     }
     ABSENT = frozenset(
         (
-            "session_inter_op_thread_pool",
-            "device_filters",
-            "pluggable_device_options",
-            "graph_options",
-            "operation_timeout_in_ms",
-            "rpc_options",
-            "cluster_def",
+            *("session_inter_op_thread_pool", "device_filters", "pluggable_device_options"),
+            *("graph_options", "operation_timeout_in_ms", "rpc_options", "cluster_def"),
             "experimental",
         )
     )

@@ -48,11 +48,7 @@ class GradientDescentOptimizer(Optimizer):
         name: str = "GradientDescent",
     ) -> None:
         super().__init__(use_locking, name)
-        self._learning_rate = learning_rate
-
-    def rates(self) -> dict[str, Any]:
-        """Return the learning rate."""
-        return {"learning_rate": self._learning_rate}
+        self._rates = {"learning_rate": learning_rate}
 
     def rule(self, value: Any, gradient: Any, rate: Any) -> Sequence[Any]:
         """Return the variable's new value."""
@@ -83,13 +79,8 @@ class MomentumOptimizer(Optimizer):
         use_nesterov: bool = False,
     ) -> None:
         super().__init__(use_locking, name)
-        self._learning_rate = learning_rate
-        self._momentum = momentum
+        self._rates = {"learning_rate": learning_rate, "momentum": momentum}
         self._nesterov = use_nesterov
-
-    def rates(self) -> dict[str, Any]:
-        """Return the learning rate and the momentum."""
-        return {"learning_rate": self._learning_rate, "momentum": self._momentum}
 
     def rule(self, value: Any, total: Any, gradient: Any, rate: Any, momentum: TensorLike) -> Any:
         """Return the new values of the variable and of its sum."""
@@ -127,12 +118,8 @@ class AdagradOptimizer(Optimizer):
                 f"initial_accumulator_value must be positive: {initial_accumulator_value}"
             )
         super().__init__(use_locking, name)
-        self._learning_rate = learning_rate
+        self._rates = {"learning_rate": learning_rate}
         self.SLOTS = {"accumulator": initial_accumulator_value}  # type: ignore[misc]
-
-    def rates(self) -> dict[str, Any]:
-        """Return the learning rate."""
-        return {"learning_rate": self._learning_rate}
 
     def rule(self, value: Any, total: Any, gradient: Any, rate: Any) -> Sequence[Any]:
         """Return the new values of the variable and of its sum."""
@@ -167,22 +154,14 @@ class RMSPropOptimizer(Optimizer):
         name: str = "RMSProp",
     ) -> None:
         super().__init__(use_locking, name)
-        self._rates = {
-            "learning_rate": learning_rate,
-            "decay": decay,
-            "momentum": momentum,
-            "epsilon": epsilon,
-        }
+        self._rates = {"learning_rate": learning_rate, "decay": decay}
+        self._rates |= {"momentum": momentum, "epsilon": epsilon}
         self._centered = centered
         self.KIND = "ApplyCenteredRMSProp" if centered else "ApplyRMSProp"  # type: ignore[misc]
 
     def slots(self) -> Sequence[str]:
         """Return the names of the slots of each variable."""
         return ["rms", "mg", "momentum"] if self._centered else ["rms", "momentum"]
-
-    def rates(self) -> dict[str, Any]:
-        """Return the rates."""
-        return self._rates
 
     def rule(self, value: Any, rms: Any, *arguments: Any) -> Sequence[Any]:
         """Return the new values of the variable and of its slots."""
@@ -240,10 +219,6 @@ class AdamOptimizer(Optimizer):
                     for name, beta in self._betas.items()
                 ]
         super()._create(pairs)
-
-    def rates(self) -> dict[str, Any]:
-        """Return the rates."""
-        return self._rates
 
     def extra(self, variable: Variable) -> Sequence[Any]:
         """Return the powers of the two decays."""

@@ -11,6 +11,25 @@ from typing import Any, NoReturn
 from mirrored.ops.spec import is_any_shape
 
 
+def _computed(function: Any, first: Any, other: Any) -> Any:
+    if first is UNKNOWN or other is UNKNOWN:
+        return UNKNOWN
+    try:
+        sizes = operator.index(first), operator.index(other)
+    except TypeError:
+        return NotImplemented
+    size = function(*sizes)
+    return Dimension(size) if size >= 0 else size
+
+
+def _computing(function: Any) -> tuple[Any, Any]:
+    """Return an operator's method of sizes, and the one for a size on the right."""
+    return (
+        lambda size, other: _computed(function, size, other),
+        lambda size, other: _computed(function, other, size),
+    )
+
+
 class Dimension(int):
     """The size of an axis: an integer that has a `value`.
 
@@ -64,32 +83,11 @@ class Dimension(int):
             raise ValueError(f"Dimensions {self} and {Dimension(other)} are not compatible")
         return self
 
-    def __add__(self, other: Any) -> Any:
-        return _computed(operator.add, self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return _computed(operator.add, other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return _computed(operator.sub, self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return _computed(operator.sub, other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return _computed(operator.mul, self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return _computed(operator.mul, other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return _computed(operator.floordiv, self, other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return _computed(operator.floordiv, other, self)
-
-    def __mod__(self, other: Any) -> Any:
-        return _computed(operator.mod, self, other)
+    __add__, __radd__ = _computing(operator.add)
+    __sub__, __rsub__ = _computing(operator.sub)
+    __mul__, __rmul__ = _computing(operator.mul)
+    __floordiv__, __rfloordiv__ = _computing(operator.floordiv)
+    __mod__ = _computing(operator.mod)[0]
 
     def __repr__(self) -> str:
         return f"Dimension({int(self)})"
@@ -142,17 +140,6 @@ class _UnknownDimension:
 
 
 UNKNOWN = _UnknownDimension()
-
-
-def _computed(function: Any, first: Any, other: Any) -> Any:
-    if first is UNKNOWN or other is UNKNOWN:
-        return UNKNOWN
-    try:
-        sizes = operator.index(first), operator.index(other)
-    except TypeError:
-        return NotImplemented
-    size = function(*sizes)
-    return Dimension(size) if size >= 0 else size
 
 
 Sizes = tuple[int | None, ...]
