@@ -1,6 +1,5 @@
 """Layers that give images another size, and what all layers of images share."""
 
-from collections.abc import Callable
 from typing import Any, ClassVar, Unpack
 
 from mirrored import ops
@@ -102,9 +101,6 @@ class ImageLayer(Layer):
     def _changed(self, images: Tensor, drawn: Transformation, interpolation: str) -> Tensor:
         """Return a batch of images that is changed by what was drawn, None where nothing was."""
         raise NotImplementedError
-
-    def _with_last_channels(self, images: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
-        return with_last_channels(images, self.data_format, change)
 
 
 class Resizing(ImageLayer):
@@ -212,4 +208,4 @@ class CenterCrop(ImageLayer):
                 return x[:, rows, left // 2 : left // 2 + self.width]
             return resize(in_proportion(x, self.height, self.width), (self.height, self.width))
 
-        return self._with_last_channels(ops.cast(images, self.compute_dtype), cut)
+        return with_last_channels(ops.cast(images, self.compute_dtype), self.data_format, cut)

@@ -121,18 +121,6 @@ def _elu(w: Writer, x: Ref) -> Ref:
 # Ops of losses and gradients.
 
 
-def _relu_gradient(w: Writer, g: Ref, y: Ref) -> Ref:
-    return w.add("Mul", g, w.cast(w.compare("Greater", y, w.like(y, 0)), g.dtype))
-
-
-def _sigmoid_gradient(w: Writer, g: Ref, y: Ref) -> Ref:
-    return w.add("Mul", w.add("Mul", w.add("Sub", w.like(y, 1), y), y), g)
-
-
-def _tanh_gradient(w: Writer, g: Ref, y: Ref) -> Ref:
-    return w.add("Mul", w.add("Sub", w.like(y, 1), w.add("Mul", y, y)), g)
-
-
 def _sqrt_gradient(w: Writer, g: Ref, y: Ref) -> Ref:
     return w.add("Div", w.add("Mul", g, w.like(g, 0.5)), y)
 
@@ -203,12 +191,14 @@ _FORMULAS: Mapping[str, _Formula] = {
     "Xlogy": _zero_where(0, lambda w, x, y: w.add("Mul", x, w.add("Log", y))),
 }
 _GRADIENT_FORMULAS: Mapping[str, _Formula] = {
-    "ReluGrad": _relu_gradient,
+    "ReluGrad": lambda w, g, y: w.add(
+        "Mul", g, w.cast(w.compare("Greater", y, w.like(y, 0)), g.dtype)
+    ),
     "SigmoidCrossEntropyWithLogits": _sigmoid_entropy,
-    "SigmoidGrad": _sigmoid_gradient,
+    "SigmoidGrad": lambda w, g, y: w.add("Mul", w.add("Mul", w.add("Sub", w.like(y, 1), y), y), g),
     "SoftmaxCrossEntropyWithLogits": _softmax_entropy,
     "SqrtGrad": _zero_where(0, _sqrt_gradient),
-    "TanhGrad": _tanh_gradient,
+    "TanhGrad": lambda w, g, y: w.add("Mul", w.add("Sub", w.like(y, 1), w.add("Mul", y, y)), g),
 }
 RULES: Mapping[str, Rule] = {
     "Cast": lambda w, call: w.cast(call.inputs[0], call.dtype),

@@ -21,10 +21,6 @@ from mirrored.ops.tensor import Tensor
 FEW = 3  # How many values errors show where nobody says.
 
 
-def _true(xp: Any, out: Any, *_: Any, **__: Any) -> None:
-    xp.copyto(out, True)
-
-
 def _check_all(held: Any, *arrays: Any, text: Callable[..., str], shown: int) -> Check:
     def check() -> None:
         if not held.all():
@@ -57,7 +53,7 @@ ASSERT = register(
     Op(
         name="Assert",
         infer=lambda *_, **__: TensorSpec((), bool_),
-        kernel=_true,
+        kernel=lambda xp, out, *_, **__: xp.copyto(out, True),
         devices=("CPU",),
         validate=_check_all,
         stateful=True,

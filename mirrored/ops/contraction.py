@@ -96,7 +96,7 @@ def einsum(
     check_same_dtype("Einsum", *specs)
     operands = [_labelled(i, *pair) for i, pair in enumerate(zip(tensors, terms, strict=True))]
     _check_sizes(operands)
-    spread = max((_rank_of_ellipsis(operand.labels) for operand in operands), default=0)
+    spread = max((sum(map(str.isdigit, operand.labels)) for operand in operands), default=0)
     if spread and _ELLIPSIS not in result:
         raise InvalidArgumentError(
             f"Output contains {spread} broadcasting dimension(s) but no ellipsis (...) was found "
@@ -146,10 +146,6 @@ def _spelled(term: str, spread: int) -> Labels:
     return tuple(
         itertools.chain.from_iterable(numbers if label == _ELLIPSIS else [label] for label in term)
     )
-
-
-def _rank_of_ellipsis(labels: Labels) -> int:
-    return sum(label.isdigit() for label in labels)
 
 
 def _labelled(number: int, tensor: Tensor, term: str) -> _Operand:

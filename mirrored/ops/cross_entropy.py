@@ -367,10 +367,6 @@ def _places(xp: Any, out: Any, labels: Any, steps: Any, *, by_class: bool, class
         xp.add(labels, steps, out=out)
 
 
-def _infer_places(labels: TensorSpec, steps: TensorSpec, **_: Any) -> TensorSpec:
-    return steps
-
-
 def _take(xp: Any, out: Any, scores: Any, places: Any) -> None:
     xp.take(scores.reshape(-1), places, out=out, mode="clip")
 
@@ -386,7 +382,7 @@ def _less_one_at(xp: Any, out: Any, x: Any, places: Any, *, workspace: tuple[Any
 
 PLACES = Op(
     name="SparseSoftmaxCrossEntropyWithLogits",
-    infer=_infer_places,
+    infer=lambda labels, steps, **_: steps,
     kernel=_places,
     dtypes=INDICES,
     validate=_check_of_range,
@@ -545,10 +541,6 @@ def _lower_sparse_xent_grad(logits: Tensor, labels: Tensor, g: Tensor) -> Tensor
 # ---------------------------------------------------------------------------- the ops
 
 
-def _grad_sparse_xent(call: OpCall, g: Tensor) -> Grads:
-    return [SPARSE_XENT_GRAD(*call.inputs, g), None]
-
-
 def _grad_sparse_xent_grad(call: OpCall, g: Tensor) -> Grads:
     logits, labels, upstream = call.inputs
     rows = SPARSE_XENT_GRAD(logits, labels, ONES_LIKE(upstream))
@@ -556,18 +548,6 @@ def _grad_sparse_xent_grad(call: OpCall, g: Tensor) -> Grads:
     return [softmax_curvature(logits, g, upstream[:, None]), None, by_upstream]
 
 
-SPARSE_XENT = register(
-    Op(
-        name="SparseSoftmaxCrossEntropyWithLogits",
-        infer=_infer_sparse,
-        kernel=_sparse_xent,
-        gradient=_grad_sparse_xent,
-        workspace=_workspace,
-        validate=_check_of_labels,
-        of_labels=True,
-        lower=_lower_sparse_xent,
-    )
-)
 SPARSE_XENT_GRAD = register(
     Op(
         name="SparseSoftmaxCrossEntropyGrad",
@@ -578,6 +558,18 @@ SPARSE_XENT_GRAD = register(
         validate=_check_of_labels,
         of_labels=True,
         lower=_lower_sparse_xent_grad,
+    )
+)
+SPARSE_XENT = register(
+    Op(
+        name="SparseSoftmaxCrossEntropyWithLogits",
+        infer=_infer_sparse,
+        kernel=_sparse_xent,
+        gradient=lambda call, g: [SPARSE_XENT_GRAD(*call.inputs, g), None],
+        workspace=_workspace,
+        validate=_check_of_labels,
+        of_labels=True,
+        lower=_lower_sparse_xent,
     )
 )
 

@@ -61,10 +61,6 @@ def _scratch(x: Shape, w: Shape, dtype: Any, attrs: Any) -> tuple[TensorSpec, ..
     return (TensorSpec((math.prod(scratch_shape(x, axes, dtype.itemsize)),), dtype),)
 
 
-def _forward_scratch(x: TensorSpec, w: TensorSpec, **attrs: Any) -> tuple[TensorSpec, ...]:
-    return _scratch(x.shape, w.shape, x.dtype, attrs)
-
-
 def _forward(
     xp: Any, out: Any, x: Any, w: Any, *, workspace: tuple[Any, ...], **attrs: Any
 ) -> None:
@@ -74,12 +70,6 @@ def _forward(
     for images, filters, to, products in _passes(xp, x, w, out, workspace[0], attrs):
         xp.multiply(images, filters, out=products)
         xp.add(to, products, out=to)
-
-
-def _images_scratch(
-    w: TensorSpec, g: TensorSpec, *, sizes: Shape, **attrs: Any
-) -> tuple[TensorSpec, ...]:
-    return _scratch((g.shape[0], *sizes), w.shape, g.dtype, attrs)
 
 
 def _to_images(
@@ -121,6 +111,10 @@ DEPTHWISE = define(
     ),
     _shape_of,
     (_forward, _to_images, _to_filters),
-    (_forward_scratch, _images_scratch, _filters_scratch),
+    (
+        lambda x, w, **attrs: _scratch(x.shape, w.shape, x.dtype, attrs),
+        lambda w, g, *, sizes, **attrs: _scratch((g.shape[0], *sizes), w.shape, g.dtype, attrs),
+        _filters_scratch,
+    ),
     by_products=False,
 )

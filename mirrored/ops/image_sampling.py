@@ -46,10 +46,6 @@ def _mitchell(x: Array) -> Array:
     return np.where(x >= 2, 0, np.where(x >= 1, far, near))
 
 
-def _gaussian(x: Array) -> Array:
-    return np.where(x >= 1.5, 0, np.exp(-2 * x * x))
-
-
 def _lanczos(radius: int) -> _Kernel:
     def weights(x: Array) -> Array:
         return np.where(x > radius, 0, np.where(x > 1e-3, np.sinc(x) * np.sinc(x / radius), 1))
@@ -63,7 +59,7 @@ _KERNELS = {
     "bicubic": _Kernel(2, _keys),
     "lanczos3": _lanczos(3),
     "lanczos5": _lanczos(5),
-    "gaussian": _Kernel(1.5, _gaussian),
+    "gaussian": _Kernel(1.5, lambda x: np.where(x >= 1.5, 0, np.exp(-2 * x * x))),
     "mitchellcubic": _Kernel(2, _mitchell),
 }
 

@@ -56,17 +56,9 @@ def _grad_slice(call: OpCall, g: Tensor) -> Grads:
     return [SLICE_GRAD(g, index=call.attrs["index"], shape=call.inputs[0].shape)]
 
 
-def _infer_slice_grad(g: TensorSpec, *, index: tuple[Any, ...], shape: Shape) -> TensorSpec:
-    return TensorSpec(shape, g.dtype)
-
-
 def _slice_grad(xp: Any, out: Any, g: Any, *, index: tuple[Any, ...], shape: Shape) -> None:
     xp.copyto(out, 0, casting="unsafe")
     xp.copyto(out[_as_view(index)], g)
-
-
-def _grad_slice_grad(call: OpCall, g: Tensor) -> Grads:
-    return [STRIDED_SLICE(g, index=call.attrs["index"])]
 
 
 STRIDED_SLICE = register(
@@ -75,9 +67,9 @@ STRIDED_SLICE = register(
 SLICE_GRAD = register(
     Op(
         name="StridedSliceGrad",
-        infer=_infer_slice_grad,
+        infer=lambda g, *, index, shape: TensorSpec(shape, g.dtype),
         kernel=_slice_grad,
-        gradient=_grad_slice_grad,
+        gradient=lambda call, g: [STRIDED_SLICE(g, index=call.attrs["index"])],
     )
 )
 

@@ -39,10 +39,6 @@ def _eigen(x: Any, *, compute_v: bool) -> Any:
     return np.concatenate([values[..., None], vectors], axis=-1)
 
 
-def _of_eigen(x: Shape, *, compute_v: bool) -> Shape:
-    return (x[0], x[0] + 1) if compute_v else x[:1]
-
-
 def _safe_reciprocal(x: Tensor) -> Tensor:
     """Return 1 / x, and no infinity where values are equal, as TensorFlow has it."""
     return x * RECIPROCAL(x * x + 1e-20)
@@ -69,7 +65,7 @@ def _grad_eigen(call: OpCall, g: Tensor) -> Grads:
 
 EIGEN = define(
     "SelfAdjointEigV2",
-    _of_eigen,
+    lambda x, *, compute_v: (x[0], x[0] + 1) if compute_v else x[:1],
     _eigen,
     _grad_eigen,
     "Self-adjoint eigen decomposition was not successful. The input might not be valid.",

@@ -130,7 +130,7 @@ class CompiledOutputs:
         if not compared <= value.keys() <= structure.keys():
             return None
         filled = {
-            key: _none_for(v) if value.get(key) is None else value[key]
+            key: _nest.map_structure(lambda _: None, v) if value.get(key) is None else value[key]
             for key, v in structure.items()
         }
         leaves = _nest.flatten(filled)
@@ -213,10 +213,6 @@ def _names_agree(value: Any, structure: Any) -> bool:
     if isinstance(value, list | tuple) and isinstance(structure, list | tuple):
         return all(_names_agree(*pair) for pair in zip(value, structure, strict=False))
     return True
-
-
-def _none_for(part: Any) -> Any:
-    return _nest.map_structure(lambda _: None, part)
 
 
 def _outlined(structure: Any) -> Any:

@@ -78,7 +78,7 @@ class _Wrapper(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         Raises:
             RuntimeError: Metadata routing is not switched on in scikit-learn.
         """
-        if not _routes():
+        if not sklearn.get_config().get("enable_metadata_routing", False):
             raise RuntimeError(
                 "This method is only available when metadata routing is enabled. You can enable "
                 "it using sklearn.set_config(enable_metadata_routing=True)."
@@ -142,10 +142,6 @@ class _Wrapper(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         """Return outputs as targets were given."""
         is_column = self.target_axes_ == 1 and outputs.ndim == 2
         return np.squeeze(outputs, axis=1) if is_column else outputs
-
-
-def _routes() -> bool:
-    return bool(sklearn.get_config().get("enable_metadata_routing", False))
 
 
 def _clone(model: Model) -> Model:

@@ -73,17 +73,13 @@ def _apply(config: ConfigProto) -> None:
     gpus, cpus = _chosen(config), config.device_count.get("CPU")
     if gpus is not None:
         registry.show([*get_visible_devices("CPU"), *gpus], in_order=True)
-    if cpus not in (None, _logical_cpus(cpu)):
+    if cpus not in (None, len(registry.logical.get(cpu, (cpu,)))):
         set_logical_device_configuration(cpu, [LogicalDeviceConfiguration()] * cpus)
     for gpu in get_visible_devices("GPU"):
         if options.per_process_gpu_memory_fraction:
             set_memory_fraction(gpu, options.per_process_gpu_memory_fraction)
         if options.allow_growth and gpu not in registry.logical:
             set_memory_growth(gpu, True)
-
-
-def _logical_cpus(cpu: PhysicalDevice) -> int:
-    return len(registry.logical.get(cpu, (cpu,)))
 
 
 def _chosen(config: ConfigProto) -> list[PhysicalDevice] | None:
