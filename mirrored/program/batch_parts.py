@@ -119,14 +119,11 @@ class _Parts(Rewriting):
         self._count = count
         self._new: list[Node] = []
         self._cuts: dict[Value, _Cut] = {}
-        # By the number of rows of an input: those of its parts.
-        self._batches: dict[int, Sequence[int]] = {}
         for value in graph.inputs:
             rows = value.spec.shape[0] if value.spec.shape else 0
             if rows >= count:
                 sizes = _even(rows, count)
                 self._cuts[value] = _Cut(tuple(_rows_of(value, sizes)), 0)
-                self._batches.setdefault(rows, sizes)
 
     def graph(self) -> Graph:
         """Return the graph."""
@@ -137,7 +134,7 @@ class _Parts(Rewriting):
         return replace(self.old, nodes=self._new, outputs=outputs, guards=guards, writes=writes)
 
     def _add(self, node: Node) -> None:
-        if self._broadcasts(node) or self._cuts_result(node):
+        if self._cuts_result(node):
             return
         plan = self._plan(node)
         inputs = None if plan is None else self._inputs_of(node, plan)
@@ -155,22 +152,6 @@ class _Parts(Rewriting):
             value = self._made(plan.op, own, node.attrs, tuple(shape), node.output, part)
             values.append(value)
         self._cuts[node.output] = _Cut(tuple(values), plan.axis, plan.divisor)
-
-    def _broadcasts(self, node: Node) -> bool:
-        """Repeat a value once per part, where it becomes the rows of a batch."""
-        shape = node.output.spec.shape
-        if node.op.name != "BroadcastTo" or not shape or shape[0] not in self._batches:
-            return False
-        (value,) = node.inputs
-        cut, own = self._cut_of(value), value.spec.shape
-        if (cut is not None and cut.axis is not None) or (len(own) == len(shape) and own[0] != 1):
-            return False
-        whole, parts = self.of(value), []
-        for part, size in enumerate(self._batches[shape[0]]):
-            own = (size, *shape[1:])
-            parts.append(self._made(node.op, [whole], {"shape": own}, own, node.output, part))
-        self._cuts[node.output] = _Cut(tuple(parts), 0)
-        return True
 
     def _cuts_result(self, node: Node) -> bool:
         """Compute some rows per part of a large product that sums over the batch."""

@@ -11,6 +11,7 @@ from mirrored.backends.product_settings import (
 )
 from mirrored.backends.stream_backend import is_offloaded
 from mirrored.errors import OperatorNotAllowedInGraphError
+from mirrored.program.broadcasts import without_broadcasts
 from mirrored.program.buffers import Arenas
 from mirrored.program.concurrency import Threads
 from mirrored.program.dataflow import SHARED, Graph, Node
@@ -152,6 +153,7 @@ def make_program(
         from mirrored.program.streamed import StreamedProgram
 
         return StreamedProgram(graph, memory, planned)
+    graph = without_broadcasts(graph)
     parts = None if replicas > 1 else parts_of(graph, executor)
     if parts is not None:
         cut, threads = parts

@@ -139,10 +139,6 @@ IN_PARTS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
         [LABELS, X],
     ),
     "ConcatV2": (lambda x, y: ops.concat([x, y], axis=1), [X, Y]),
-    "BroadcastTo": (
-        lambda x: x * mr.broadcast_to(ops.reduce_sum(x, axis=0, keepdims=True), (ROWS, 4)),
-        [X],
-    ),
 }
 WIDE = RNG.normal(size=(4, 40))
 
