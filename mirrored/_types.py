@@ -82,3 +82,9 @@ def late_type(module: str, name: str) -> ForwardRef:
         name: The name of the type in it.
     """
     return ForwardRef(f"__import__({module!r}, fromlist=[{name!r}]).{name}")
+
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Figure
+else:
+    Figure = late_type("matplotlib.figure", "Figure")

@@ -5,10 +5,10 @@ The memory plan of a recorded step says exactly which values exist while each ke
 
 import gc
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mirrored._arguments import explained
-from mirrored._types import late_type
+from mirrored._types import Figure
 from mirrored.devices import Device
 from mirrored.devices.logical_device import in_order
 from mirrored.distribute.variable_memory import bytes_by_device
@@ -16,11 +16,6 @@ from mirrored.program import Trace
 from mirrored.program.dataflow import SHARED, Graph, Node, Value
 from mirrored.program.memory_planner import Block, MemoryPlan
 from mirrored.training.model import Model
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-else:
-    Figure = late_type("matplotlib.figure", "Figure")
 
 _FIXED = ("weights", "optimizer", "other arrays")  # They are there before the step and after it.
 _KINDS = (*_FIXED, "gradients", "intermediate values", "batch")

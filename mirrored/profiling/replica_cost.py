@@ -2,15 +2,9 @@
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from mirrored._arguments import explained
-from mirrored._types import late_type
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-else:
-    Figure = late_type("matplotlib.figure", "Figure")
+from mirrored._types import Figure
 
 
 @explained

@@ -1,17 +1,12 @@
 """The picture of one step of a trace."""
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mirrored._arguments import explained
 from mirrored._files import as_path
 from mirrored._numbers import as_integer, counted
-from mirrored._types import PathLike, late_type
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-else:
-    Figure = late_type("matplotlib.figure", "Figure")
+from mirrored._types import Figure, PathLike
 
 
 class Slice(NamedTuple):

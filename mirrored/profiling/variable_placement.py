@@ -1,19 +1,13 @@
 """The picture of where a model's variables are."""
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
 
 from mirrored._arguments import explained
-from mirrored._types import late_type
+from mirrored._types import Figure
 from mirrored.devices import Device
 from mirrored.devices.logical_device import in_order
 from mirrored.distribute.variable_memory import bytes_by_device
 from mirrored.training.model import Model
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-else:
-    Figure = late_type("matplotlib.figure", "Figure")
 
 _MOST = 6  # More layers cannot be told apart.
 

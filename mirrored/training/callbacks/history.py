@@ -1,17 +1,10 @@
 """What `fit` returns: the logs of every epoch."""
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from mirrored._numbers import counted
-from mirrored._types import late_type
+from mirrored._types import Figure
 from mirrored.training.callbacks.callback import Callback, Logs
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-else:
-    Figure = late_type("matplotlib.figure", "Figure")
-
 
 _SHOWN = 8  # Epochs that a notebook shows.
 
