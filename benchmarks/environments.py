@@ -46,7 +46,7 @@ class Contender:
     @property
     def script(self) -> Path:
         """What its process runs."""
-        name = "products" if self is PRODUCTS else f"{self.environment}_"
+        name = "products" if self.module == "numpy" else f"{self.environment}_"
         return SCRIPTS / f"{name}.py"
 
 
@@ -95,10 +95,35 @@ TENSORFLOW_ARRAYS = Contender(
 )
 TORCH = Contender("torch", "PyTorch", "torch", "torch", ("torch==2.13.0", "numpy>=2"))
 JAX = Contender("jax", "JAX", "jax", "jax", ("jax==0.10.*",))
+FIXED = Contender(
+    "mirrored-fixed",
+    "mirrored, replicas=8",
+    "mirrored",
+    "mirrored",
+    options=("--fixed-replicas", "8"),
+)
 PRODUCTS = Contender("products", "products alone", "numpy", "mirrored")
+PRODUCTS_OF_PARTS = Contender(
+    "products-of-parts",
+    "products and sums of eight parts",
+    "numpy",
+    "mirrored",
+    options=("--fixed-replicas", "8"),
+)
 FORMS = (LOOP, LOOP_16, SHORT_FITS)  # What is measured of mirrored beside one long `fit`.
 IN_WORKERS = (WORKERS, APART)  # What is measured of mirrored in two processes.
-ALL = (MIRRORED, *FORMS, *IN_WORKERS, TENSORFLOW, TENSORFLOW_ARRAYS, TORCH, JAX, PRODUCTS)
+ALL = (
+    MIRRORED,
+    *FORMS,
+    FIXED,
+    *IN_WORKERS,
+    TENSORFLOW,
+    TENSORFLOW_ARRAYS,
+    TORCH,
+    JAX,
+    PRODUCTS,
+    PRODUCTS_OF_PARTS,
+)
 PEERS = (TENSORFLOW, TENSORFLOW_ARRAYS, TORCH, JAX)
 BY_NAME = {each.name: each for each in ALL}
 

@@ -5,7 +5,7 @@ It is made from plain data, so that a stored run can be shown again.
 
 from collections.abc import Callable, Iterable, Sequence
 
-from benchmarks.environments import BY_NAME, MIRRORED, PRODUCTS
+from benchmarks.environments import BY_NAME, MIRRORED, PRODUCTS, PRODUCTS_OF_PARTS
 from benchmarks.results import (
     LOSS_TOLERANCE,
     TARGET_REPLICAS,
@@ -138,7 +138,7 @@ def speed(report: Report, name: str) -> str:
     rows = []
     for series in report.speed[name]:
         ours = report.median(name, MIRRORED.name, series.replicas)
-        compared = series.contender not in (MIRRORED.name, PRODUCTS.name)
+        compared = series.contender not in (MIRRORED.name, PRODUCTS.name, PRODUCTS_OF_PARTS.name)
         rows.append(
             [
                 titled(series.contender),

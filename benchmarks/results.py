@@ -9,11 +9,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from benchmarks.environments import (
+    FIXED,
     LOOP,
     LOOP_16,
     MIRRORED,
     PEERS,
     PRODUCTS,
+    PRODUCTS_OF_PARTS,
     SHORT_FITS,
     TENSORFLOW,
     TENSORFLOW_ARRAYS,
@@ -220,6 +222,14 @@ WORKERS_TARGETS = {
         dict.fromkeys(("line", "digits", "mnist", "wide"), 1.0),
     ): (TORCH, WORKERS),
 }
+FIXED_TARGETS = {
+    Target(
+        f"replicas=8 on {where} / products and sums of eight parts",
+        True,
+        dict.fromkeys(("mnist", "wide", "lenet"), 1.2),
+    ): count
+    for where, count in (("one device", 1), ("two devices", TARGET_REPLICAS))
+}
 _TENSORFLOW_LIMITS = {"line": 200, "digits": 45, "mnist": 3.2, "wide": 2.3, "lenet": 1, "cifar": 1}
 TO_PRODUCTS, TO_ONE, PEER_ONE, TENSORFLOW_SEVERAL, ARRAYS_SEVERAL, PEER_SEVERAL = (
     Target(
@@ -252,6 +262,7 @@ TARGETS = (
     TO_PRODUCTS,
     TO_ONE,
     *FORM_TARGETS,
+    *FIXED_TARGETS,
     PEER_ONE,
     TENSORFLOW_SEVERAL,
     ARRAYS_SEVERAL,
@@ -270,6 +281,9 @@ def value_of(target: Target, report: Report, workload: str) -> float | None:
         form, replicas = FORM_TARGETS[target]
         fit = report.median(workload, MIRRORED.name, replicas)
         return ratio(report.median(workload, form.name, replicas), fit)
+    if target in FIXED_TARGETS:
+        limit = report.median(workload, PRODUCTS_OF_PARTS.name, 1)
+        return ratio(report.median(workload, FIXED.name, FIXED_TARGETS[target]), limit)
     if target in WORKERS_TARGETS:
         above, below = WORKERS_TARGETS[target]
         return ratio(several(above), several(below))

@@ -17,11 +17,13 @@ from benchmarks import machine, plot, report_text
 from benchmarks.environments import (
     ALL,
     BY_NAME,
+    FIXED,
     FORMS,
     IN_WORKERS,
     MIRRORED,
     PEERS,
     PRODUCTS,
+    PRODUCTS_OF_PARTS,
     ROOT,
     TENSORFLOW_ARRAYS,
     Contender,
@@ -46,6 +48,8 @@ from benchmarks.workloads import (
 )
 
 PARTS = ("speed", "results", "all-reduce", "scaling")
+# Those that are measured with a fixed number of replicas too.
+FIXED_WORKLOADS = ("mnist", "wide", "lenet")
 SCALING_WORKLOADS = ("digits", "mnist")
 SCALING_REPLICAS = range(1, 9)
 RESULT_REPLICAS = (1, 2, 3, 4)
@@ -137,7 +141,7 @@ def _prepare(
         answer = process.ask("first_step")
         series.from_start_s = process.answered - process.started
         series.from_fit_s, series.facts = answer["fit_s"], answer["facts"]
-        if contender is not PRODUCTS:
+        if contender not in (PRODUCTS, PRODUCTS_OF_PARTS):
             losses = process.ask("check")["losses"]
             series.loss_error = largest_relative_error(losses, expected)
         epoch = process.ask("measure", epochs=1)["us"] * 1e-6 * workload.steps
@@ -164,11 +168,13 @@ def _take_turn(series: Series, process: Process, index: int, settings: Settings)
 def speed_entries(name: str, settings: Settings) -> list[tuple[Contender, int]]:
     """Return who is measured on a workload: everybody, on one device and on several replicas."""
     forms = FORMS if name in IN_EVERY_FORM else ()
-    contenders = settings.present([MIRRORED, *forms, *PEERS])
+    is_fixed = name in FIXED_WORKLOADS
+    contenders = settings.present([MIRRORED, *forms, *[FIXED] * is_fixed, *PEERS])
     entries = [(each, replicas) for replicas in (1, settings.replicas) for each in contenders]
     if name in IN_EVERY_FORM and settings.replicas % 2 == 0:
         entries += [(each, settings.replicas) for each in settings.present(IN_WORKERS)]
-    return entries + [(each, 1) for each in settings.present([PRODUCTS])]
+    limits = settings.present([PRODUCTS, *[PRODUCTS_OF_PARTS] * is_fixed])
+    return entries + [(each, 1) for each in limits]
 
 
 def scaling_entries(name: str, settings: Settings) -> list[tuple[Contender, int]]:

@@ -26,16 +26,21 @@ class Mirrored:
         workload: What is trained.
         replicas: On how many replicas.
         workers: Over how many processes these are spread evenly.
+        fixed: How many replicas share the devices; None: there is one per device.
     """
 
-    def __init__(self, workload: Workload, replicas: int, workers: int = 1) -> None:
+    def __init__(
+        self, workload: Workload, replicas: int, workers: int = 1, fixed: int | None = None
+    ) -> None:
         """Build it, with the initial weights."""
         self.workload = workload
         mr.config.experimental.set_simulated_gpus(replicas // workers)
         self.strategy: Any = (
-            mr.MirroredStrategy() if workers == 1 else mr.distribute.MultiWorkerMirroredStrategy()
+            mr.MirroredStrategy(replicas=fixed)
+            if workers == 1
+            else mr.distribute.MultiWorkerMirroredStrategy()
         )
-        if self.strategy.num_replicas_in_sync != replicas:
+        if self.strategy.num_replicas_in_sync != (fixed or replicas):
             raise RuntimeError(f"there are {self.strategy.num_replicas_in_sync} replicas")
         with self.strategy.scope():
             inputs = outputs = mr.layers.Input(shape=workload.shape)
@@ -268,6 +273,8 @@ if __name__ == "__main__":
         sys.exit()
     if arguments.steps_a_call:
         make = functools.partial(Loop, steps=arguments.steps_a_call)
+    elif arguments.fixed_replicas:
+        make = functools.partial(Mirrored, fixed=arguments.fixed_replicas)
     elif arguments.steps_a_fit:
         make = functools.partial(ShortFits, steps=arguments.steps_a_fit)
     protocol.run(make, facts)

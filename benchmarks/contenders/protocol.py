@@ -125,6 +125,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--arrays", action="store_true")
     parser.add_argument("--steps-a-call", type=int, default=0)
     parser.add_argument("--steps-a-fit", type=int, default=0)
+    parser.add_argument("--fixed-replicas", type=int)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--apart", action="store_true")
     parser.add_argument("--rank", type=int, default=0)
