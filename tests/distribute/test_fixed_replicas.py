@@ -3,11 +3,14 @@
 import hashlib
 import pickle
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from card_training import make_devices
 from case_table import cases
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import mirrored as mr
 from mirrored import devices, layers
@@ -123,6 +126,141 @@ def test_one_copy_per_device(simulate: Simulate) -> None:
     v.assign(28.0)
     gathered = strategy.gather(strategy.run(lambda: mr.constant([v.read_value()])), 0)
     assert gathered.numpy().tolist() == [28.0] * 8
+
+
+class Case(NamedTuple):
+    """A training run, but for the devices."""
+
+    replicas: int
+    examples: int
+    batch_size: int
+    optimizer: str
+    clipping: str | None
+    penalty: str | None
+    dropout: float
+    normalized: bool
+    weighted: bool
+    images: bool
+    policy: str
+    seed: int
+
+
+class Place(NamedTuple):
+    """Where and how a case runs, which does not change its bits."""
+
+    devices: int
+    executor: str
+    eager: bool
+    steps: int
+    logical_cpus: bool
+
+
+OPTIMIZERS: dict[str, Callable[..., Any]] = {
+    "momentum": lambda **clip: mr.optim.SGD(0.05, momentum=0.9, **clip),
+    "adam": lambda **clip: mr.optim.Adam(0.01, **clip),
+    "accumulation": lambda **clip: mr.optim.Adam(0.01, gradient_accumulation_steps=2, **clip),
+    "average": lambda **clip: mr.optim.SGD(0.05, use_ema=True, weight_decay=0.1, **clip),
+}
+
+
+@st.composite
+def training_runs(draw: st.DrawFn) -> tuple[Case, Place]:
+    """Draw a case and a place, also with fewer examples than replicas."""
+    replicas = draw(st.integers(1, 8), label="replicas")
+    batch_size = draw(st.integers(1, 20), label="batch_size")
+    case = Case(
+        replicas=replicas,
+        examples=draw(st.integers(1, 3 * batch_size), label="examples"),
+        batch_size=batch_size,
+        optimizer=draw(st.sampled_from(sorted(OPTIMIZERS))),
+        clipping=draw(st.sampled_from([None, "clipnorm", "clipvalue", "global_clipnorm"])),
+        penalty=draw(st.sampled_from([None, "l1", "l2"])),
+        dropout=draw(st.sampled_from([0.0, 0.4])),
+        normalized=draw(st.booleans()),
+        weighted=draw(st.booleans()),
+        images=draw(st.booleans()),
+        policy=draw(st.sampled_from(["float32", "mixed_bfloat16"])),
+        seed=draw(st.integers(0, 2**20)),
+    )
+    place = Place(
+        devices=draw(st.integers(1, replicas), label="devices"),
+        executor=draw(st.sampled_from(["serial", "threads", "auto"])),
+        eager=draw(st.booleans()),
+        steps=draw(st.integers(1, 3)),
+        logical_cpus=draw(st.booleans()),
+    )
+    return case, place
+
+
+def run_case(case: Case, place: Place) -> str:
+    """Return a hash of weights, slots, history, results and predictions."""
+    names = begin(place.devices, logical_cpus=place.logical_cpus)
+    rng = np.random.default_rng(case.seed)
+    shape = (4, 4, 2) if case.images else (5,)
+    x = rng.normal(size=(case.examples, *shape)).astype(np.float32)
+    y = rng.normal(size=(case.examples, 2)).astype(np.float32)
+    weights = rng.uniform(0.5, 2.0, size=case.examples) if case.weighted else None
+    stack = [mr.layers.Input(shape)]
+    with MirroredStrategy(names, executor=place.executor, replicas=case.replicas).scope():
+        if case.images:
+            stack += [mr.layers.Conv2D(3, 2, activation="relu"), mr.layers.Flatten()]
+        options: dict[str, Any] = {"dtype": case.policy}
+        stack.append(mr.layers.Dense(6, "tanh", kernel_regularizer=case.penalty, **options))
+        if case.normalized:
+            stack.append(mr.layers.BatchNormalization(**options))
+        stack += [mr.layers.Dropout(case.dropout, **options), mr.layers.Dense(2)]
+        model = mr.Sequential(stack)
+        clip = {} if case.clipping is None else {case.clipping: 0.1}
+        model.compile(
+            OPTIMIZERS[case.optimizer](**clip),
+            "mse",
+            metrics=["mae"],
+            run_eagerly=place.eager,
+            steps_per_execution=place.steps,
+        )
+    sizes: dict[str, Any] = {"batch_size": case.batch_size, "verbose": 0}
+    history = model.fit(x, y, epochs=2, sample_weight=weights, **sizes)
+    kept = [v.numpy() for v in (*model.weights, *model.optimizer.variables)]
+    results = model.evaluate(x, y, **sizes), model.predict(x, **sizes)
+    return digest(*kept, history.history, *results)
+
+
+def check_case(drawn: tuple[Case, Place]) -> None:
+    case, place = drawn
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr("mirrored.distribute.mirrored_strategy.available_threads", lambda: 3)
+        alone = Place(1, "serial", eager=False, steps=1, logical_cpus=False)
+        assert run_case(case, place) == run_case(case, alone)
+
+
+@pytest.mark.behaviour("fixed-replicas")
+@settings(max_examples=6)
+@given(drawn=training_runs())
+def test_bits_do_not_depend_on_the_place(drawn: tuple[Case, Place]) -> None:
+    check_case(drawn)
+
+
+@pytest.mark.slow
+@settings(max_examples=80)
+@given(drawn=training_runs())
+def test_bits_do_not_depend_on_many_places(drawn: tuple[Case, Place]) -> None:
+    check_case(drawn)
+
+
+@pytest.mark.slow
+def test_bits_do_not_depend_on_the_cards(emulated_cuda: Callable[..., Any]) -> None:
+    """Three cards, one, and virtual ones, whose streams run late and in a random order."""
+    hashes = set()
+    for seed, layout in enumerate(([1, 1, 1], [1], [2, 1])):
+        for eager in (False, True):
+            devices.reset_devices()
+            layers.reset_names()
+            mr.random.set_seed(7)
+            emulated_cuda(cards=len(layout), seed=seed)
+            with MirroredStrategy(make_devices(layout), replicas=5).scope():
+                model = make_model(eager=eager)
+            hashes.add(trained(model, epochs=1))
+    assert len(hashes) == 1
 
 
 def grouping(count: int) -> Any:
