@@ -1,0 +1,10 @@
+"""The table of hashes: all runs of one policy have the same."""
+
+from benchmarks import same_bits
+
+
+def test_runs_of_a_policy_have_the_same_hash() -> None:
+    single, mixed = same_bits.rows([3], epochs=1)
+    assert (single[:2], mixed[:2]) == (["float32", "3"], ["mixed_bfloat16", "3"])
+    assert [len(set(row[2:])) for row in (single, mixed)] == [1, 1]
+    assert single[2] != mixed[2]
