@@ -6,6 +6,7 @@ bits: it is set for a product, or for a program of many, and restored.
 
 import itertools
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
@@ -113,23 +114,8 @@ def use_one_thread() -> None:
         set_count(1)
 
 
-# Returns whether all products use one thread where the caller is.
-_asked: Callable[[], bool] = bool
-
-
-def rule_products(asked: Callable[[], bool]) -> None:
-    """Let a function say where all products use one thread, so that their bits are the same.
-
-    Args:
-        asked: Returns whether they do where it is called.
-    """
-    global _asked
-    _asked = asked
-
-
-def one_thread_in_force() -> bool:
-    """Return whether all products use one thread where this is called."""
-    return _asked()
+# Whether all products use one thread, whatever their size, so that their bits are the same.
+one_thread: ContextVar[bool] = ContextVar("mirrored_one_thread", default=False)
 
 
 def run_on_threads(
@@ -164,5 +150,5 @@ def product(xp: Any, a: Any, b: Any, out: Any) -> None:
     if operations <= _ONE_ANYWAY or (operations <= _ONE_ANYWAY_OF_MATRICES and 1 not in out.shape):
         multiply(a, b, out=out)
         return
-    threads = 1 if _asked() else threads_of_products(operations)
+    threads = 1 if one_thread.get() else threads_of_products(operations)
     run_on_threads(threads, multiply, a, b, out=out)

@@ -14,7 +14,7 @@ from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._contexts import Within
 from mirrored._numbers import as_integer
-from mirrored.backends.product_settings import rule_products
+from mirrored.backends.product_settings import one_thread
 from mirrored.devices import Device, hold_devices, refuse_reset_where
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.distribute.global_batch import global_batch
@@ -33,9 +33,11 @@ class ReplicaStrategy(Protocol):
 
     Attributes:
         first_replica: The number of the first replica that this process runs.
+        lanes: For each replica the thread or stream of a recorded step; empty: one per replica.
     """
 
     first_replica: int
+    lanes: Sequence[int]
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -60,10 +62,6 @@ class ReplicaStrategy(Protocol):
     @property
     def updating_replicas(self) -> Sequence[int]:
         """The first replica of each copy of variables, by the number of the copy."""
-
-    @property
-    def lanes(self) -> Sequence[int]:
-        """For each replica the thread or stream of a recorded step; empty: one per replica."""
 
     @property
     def sharing(self) -> tuple[int, int, int]:
@@ -375,15 +373,6 @@ refuse_reset_where(_in_scope)
 register_in_force(_frame.get)
 
 
-def _fixes_bits() -> bool:
-    """Return whether the strategy in force has lanes, whose bits do not depend on threads."""
-    frame = _frame.get()
-    return frame is not None and bool(frame.strategy.lanes)
-
-
-rule_products(_fixes_bits)
-
-
 def set_default_replica(replica: ReplicaContext) -> None:
     """Set the replica context of code outside all scopes, and so its strategy."""
     global _default
@@ -445,11 +434,13 @@ def experimental_set_strategy(strategy: Any) -> None:
         )
     if strategy is None or strategy is _default.strategy:
         _frame.set(None)
+        one_thread.set(False)
         set_variable_creators()
         return
     if isinstance(strategy, type) or not callable(getattr(strategy, "create_variable", None)):
         raise TypeError(f"The argument must be a strategy or None. Received: {strategy!r}")
     _frame.set(_Frame(strategy, None, lasting=True))
+    one_thread.set(bool(getattr(strategy, "lanes", ())))
     set_variable_creators(strategy.create_variable)
 
 

@@ -49,11 +49,13 @@ class DistributedVariable(Variable):
         copies: The copies.
     """
 
-    __slots__ = ("_copies", "_strategy")
+    __slots__ = ("_by_replica", "_copies", "_strategy")
 
     def __init__(self, strategy: ReplicaStrategy, copies: Sequence[DeviceVariable]) -> None:
         self._strategy = strategy
-        self._copies = tuple(copies)
+        self._by_replica = self._copies = tuple(copies)
+        if len(copies) < len(numbers := strategy.copy_numbers):  # Replicas of a device share one.
+            self._by_replica = tuple(copies[number] for number in numbers)
         first = self._copies[0]
         self._name, self._trainable, self._traits = first._name, first._trainable, first._traits
         self._synchronization, self._aggregation = first._synchronization, first._aggregation
@@ -68,27 +70,19 @@ class DistributedVariable(Variable):
         """The strategy whose replicas have the copies."""
         return self._strategy
 
-    def of_replica(self, replica: int) -> DeviceVariable:
-        """Return the copy that a replica uses.
-
-        Args:
-            replica: The replica's number.
-        """
-        return self._copies[replica]
-
     @property
     def by_replica(self) -> tuple[DeviceVariable, ...]:
         """The copy that each replica uses."""
-        return tuple(map(self.of_replica, range(self._strategy.local_replicas)))
+        return self._by_replica
 
     def local(self) -> DeviceVariable:
         """Return the copy of the replica that runs or is updated; elsewhere the first copy."""
         context = get_replica_context()
         if context is None:
-            return self.of_replica(updated_replica(self._strategy) or 0)
+            return self._by_replica[updated_replica(self._strategy) or 0]
         if context.strategy is not self._strategy:
             return self._copies[0]
-        return self.of_replica(context._number)
+        return self._by_replica[context._number]
 
     @classmethod
     def _devices(cls, strategy: Any) -> Sequence[devices.Device]:
@@ -196,7 +190,7 @@ def copy_of(variable: Variable, replica: int) -> Any:
         variable: The variable.
         replica: The replica's number.
     """
-    return variable.of_replica(replica) if isinstance(variable, DistributedVariable) else variable
+    return variable._by_replica[replica] if isinstance(variable, DistributedVariable) else variable
 
 
 class MirroredVariable(DistributedVariable):
@@ -210,14 +204,6 @@ class MirroredVariable(DistributedVariable):
     """
 
     __slots__ = ()
-
-    def of_replica(self, replica: int) -> DeviceVariable:
-        """Return the copy that a replica uses, which is that of its device.
-
-        Args:
-            replica: The replica's number.
-        """
-        return self._copies[self._strategy.copy_numbers[replica]]
 
     @classmethod
     def _devices(cls, strategy: Any) -> Sequence[devices.Device]:

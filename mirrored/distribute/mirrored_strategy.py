@@ -111,10 +111,12 @@ class MirroredStrategy(Strategy):
         self._variable_devices = self._devices = _resolve(devices)
         self._fixed_replicas = replicas
         self._given_ops = cross_device_ops
+        self._copy_numbers: Sequence[int] = range(len(self._devices))
         if replicas is not None:
             from mirrored.distribute.cross_device_ops.tree import TreeReduction  # Few need it.
 
-            self._devices, cross_device_ops = _shared_by(self._devices, replicas), TreeReduction()
+            cross_device_ops = TreeReduction()
+            self._share_devices(replicas, executor)
         if cross_device_ops is None:
             cross_device_ops = choose_cross_device_ops(self._devices)
         cross_device_ops.check_devices(self._devices)
@@ -124,6 +126,21 @@ class MirroredStrategy(Strategy):
         self._deterministic = deterministic
         self._warn_of_other_processes()
         self._log_devices()
+
+    def _share_devices(self, replicas: int, executor: str) -> None:
+        """Let several replicas live on each device, and several on each thread of the host."""
+        devices = self._variable_devices
+        if replicas < len(devices):
+            names = tuple(device.full_name for device in devices)
+            raise ValueError(
+                "`replicas` must be at least the number of devices. Received: "
+                f"replicas={replicas} and {len(devices)} devices, {names}. Name fewer devices."
+            )
+        self.lanes = self._copy_numbers = _blocks(replicas, len(devices))
+        self._devices = tuple(devices[copy] for copy in self._copy_numbers)
+        if not any(is_offloaded(device.backend) for device in devices):
+            threads = 1 if executor == "serial" else min(available_threads(), replicas)
+            self.lanes = _blocks(replicas, threads)
 
     def _log_devices(self, workers: str = "") -> None:
         """Log the devices of this process.
@@ -174,18 +191,7 @@ class MirroredStrategy(Strategy):
     @property
     def copy_numbers(self) -> Sequence[int]:
         """For each replica of this process the number of the copy of variables that it uses."""
-        return [self._variable_devices.index(device) for device in self._devices]
-
-    @property
-    def lanes(self) -> Sequence[int]:
-        """For each replica the thread or stream of a recorded step; empty: one per replica."""
-        count = len(self._devices)
-        if self._fixed_replicas is None:
-            return ()
-        if any(is_offloaded(device.backend) for device in self._variable_devices):
-            return self.copy_numbers
-        threads = 1 if self.executor == "serial" else min(available_threads(), count)
-        return [lane for lane, size in enumerate(split_sizes(count, threads)) for _ in range(size)]
+        return self._copy_numbers
 
     @property
     def sharing(self) -> tuple[int, int, int]:
@@ -314,16 +320,10 @@ def _check_replicas(replicas: Any, cross_device_ops: Any, deterministic: bool) -
         )
 
 
-def _shared_by(devices: tuple[Device, ...], replicas: int) -> tuple[Device, ...]:
-    """Return the device of each replica, given the devices that they share."""
-    if replicas < len(devices):
-        names = tuple(device.full_name for device in devices)
-        raise ValueError(
-            f"`replicas` must be at least the number of devices. Received: replicas={replicas} "
-            f"and {len(devices)} devices, {names}. Name fewer devices."
-        )
-    sizes = split_sizes(replicas, len(devices))
-    return tuple(device for device, size in zip(devices, sizes, strict=True) for _ in range(size))
+def _blocks(replicas: int, count: int) -> list[int]:
+    """Return the block of each replica, given the number of blocks of consecutive ones."""
+    sizes = split_sizes(replicas, count)
+    return [block for block, size in enumerate(sizes) for _ in range(size)]
 
 
 def _check_mean(variable: Variable) -> None:

@@ -12,8 +12,10 @@ from weakref import WeakKeyDictionary
 
 from mirrored import _nest, _overrides
 from mirrored._absent import absent_members
+from mirrored._contexts import Within
 from mirrored._reprs import made_with
 from mirrored._types import late_type
+from mirrored.backends.product_settings import one_thread
 from mirrored.devices import hold_devices
 from mirrored.distribute.context import check_cross_replica, enter, has_strategy, strategy_in_force
 from mirrored.distribute.cross_device_ops import CommunicationOptions, CrossDeviceOps
@@ -212,7 +214,11 @@ class Strategy(StrategyBase, _overrides.Subclassable):
         entered = current is self
         creator = contextlib.nullcontext() if entered else creators_with(self.create_variable)
         with enter(self, None), creator:
-            yield self
+            if not self.lanes or entered:
+                yield self
+                return
+            with Within(one_thread, True):
+                yield self
 
     def create_variable(self, next_creator: Callable[..., Variable], **kwargs: Any) -> Variable:
         """Return a variable that is made in this strategy's scope.

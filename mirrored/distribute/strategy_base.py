@@ -58,9 +58,11 @@ class StrategyBase:
 
     Attributes:
         first_replica: The number of the first replica that this process runs.
+        lanes: For each replica the thread or stream of a recorded step; empty: one per replica.
     """
 
     first_replica: int = 0
+    lanes: Sequence[int] = ()
     _how_without_nccl: ClassVar[str] = (
         'MirroredStrategy(on_nccl_failure="fallback") sums without NCCL.'
     )
@@ -105,11 +107,6 @@ class StrategyBase:
         """The first replica of each copy of variables, by the number of the copy."""
         numbers = self.copy_numbers
         return [numbers.index(copy) for copy in range(len(self.variable_devices))]
-
-    @property
-    def lanes(self) -> Sequence[int]:
-        """For each replica the thread or stream of a recorded step; empty: one per replica."""
-        return ()
 
     @property
     def sharing(self) -> tuple[int, int, int]:

@@ -4,11 +4,12 @@ A lane has one memory for all its replicas, and adds what they sum as soon as it
 partial sums are alive at a time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from mirrored.program.dataflow import COPY, SHARED, Graph, Node
-from mirrored.program.replay import Feeder
+from mirrored.program.replay import Feed, Feeder
 
 # What only brings replicas' values together. It moves to the lane that has all of its inputs.
 _JOINING = frozenset(("AddN", "ConcatV2", COPY.name))
@@ -42,20 +43,24 @@ def put_in_lanes(graph: Graph, lanes: Sequence[int]) -> None:
     graph.nodes.sort(key=lambda node: turns[node])
 
 
-def by_lane(graph: Graph, feeders: Mapping[int, Feeder]) -> dict[int, Feeder]:
-    """Return what writes the inputs of each lane.
+def by_lane(graph: Graph, feed: Callable[[Any], Mapping[int, Feeder]]) -> Feed:
+    """Return what feeds lanes.
 
     Args:
-        graph: The graph of their step.
-        feeders: What writes the inputs of each replica.
+        graph: The graph of a step.
+        feed: What feeds its replicas.
     """
-    lanes: dict[int, list[Feeder]] = {}
-    for replica, feeder in feeders.items():
-        lane = graph.lanes[replica] if replica != SHARED else SHARED
-        lanes.setdefault(lane, []).append(feeder)
-    return {lane: partial(_feed, members) for lane, members in lanes.items()}
+
+    def feed_lanes(inputs: Sequence[Any]) -> dict[int, Feeder]:
+        lanes: dict[int, list[Feeder]] = {}
+        for replica, feeder in feed(inputs).items():
+            lane = graph.lanes[replica] if replica != SHARED else SHARED
+            lanes.setdefault(lane, []).append(feeder)
+        return {lane: partial(_feed_all, feeders) for lane, feeders in lanes.items()}
+
+    return feed_lanes
 
 
-def _feed(feeders: Sequence[Feeder], step: int) -> None:
+def _feed_all(feeders: Sequence[Feeder], step: int) -> None:
     for feeder in feeders:
         feeder(step)

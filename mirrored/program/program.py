@@ -111,7 +111,7 @@ class Program:
             pool: As for `run`.
         """
         if observers or get_log_device_placement() or not isinstance(self._replay, SerialReplay):
-            self._run(1, self._filled(sources), None, pool)
+            self.run(1, partial(self._filled, sources), pool=pool)
             return
         fill(self.inputs, sources)
         run_on_threads(self._blas, self._enter, self._replay.call)
@@ -159,20 +159,6 @@ class Program:
             GuardFailed: A value was not finite; that step wrote nothing, nor did one behind it.
         """
         feeders: Mapping[int, Feeder] = {} if feed is None else feed(self.inputs)
-        if self.graph.lanes:
-            from mirrored.program.lanes import by_lane  # Few strategies have them.
-
-            feeders = by_lane(self.graph, feeders)
-        return self._run(steps, feeders, report, pool)
-
-    def _run(
-        self,
-        steps: int,
-        feeders: Mapping[int, Feeder],
-        report: Report | None,
-        pool: ThreadPool | None,
-    ) -> bool:
-        """Run steps; feeders are by thread."""
         after: After = None if report is None else partial(report, self.outputs)
         replay = self._replay
         if not observers:
@@ -193,13 +179,13 @@ class Program:
             raise
         return replay.going_on
 
-    def _filled(self, sources: Sequence[Any]) -> Mapping[int, Feeder]:
+    def _filled(self, sources: Sequence[Any], inputs: Sequence[Any]) -> Mapping[int, Feeder]:
         """Return what fills inputs, those of a replica on its own thread; what all read is there.
 
         To gather a batch takes as long as a part of a step, and replicas do it side by side.
         """
         by_replica: dict[int, tuple[list[Any], list[Any]]] = {}
-        for value, target, source in zip(self.graph.inputs, self.inputs, sources, strict=True):
+        for value, target, source in zip(self.graph.inputs, inputs, sources, strict=True):
             targets, fed = by_replica.setdefault(value.replica, ([], []))
             targets.append(target)
             fed.append(source)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored.backends.product_settings import one_thread_in_force
+from mirrored.backends.product_settings import one_thread
 from mirrored.devices import Device, log_placement
 from mirrored.devices import device as device_scope
 from mirrored.errors import OperatorNotAllowedInGraphError
@@ -61,7 +61,7 @@ class GraphRecorder:
             labels_checked=labels_checked,
             name=f"__inference_{name}_{next(_numbers)}",
             purpose=f"the memory of the recorded function {name!r}",
-            one_thread=one_thread_in_force(),
+            one_thread=one_thread.get(),
         )
         self._names: Counter[str] = Counter()
         self._logs = logs

@@ -88,6 +88,10 @@ class Trace:
     ) -> bool:
         """Run a number of steps on the threads of its strategy; see `Program.run`."""
         program = self.program(arenas)
+        if self.graph.lanes and feed is not None:
+            from mirrored.program.lanes import by_lane  # Few strategies have them.
+
+            feed = by_lane(self.graph, feed)
         return program.run(steps, feed, report, self._pool(program))
 
     def call(self, sources: Sequence[Any]) -> Any:

@@ -234,14 +234,14 @@ def check_case(drawn: tuple[Case, Place]) -> None:
 
 
 @pytest.mark.behaviour("fixed-replicas")
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(drawn=training_runs())
 def test_bits_do_not_depend_on_the_place(drawn: tuple[Case, Place]) -> None:
     check_case(drawn)
 
 
 @pytest.mark.slow
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(drawn=training_runs())
 def test_bits_do_not_depend_on_many_places(drawn: tuple[Case, Place]) -> None:
     check_case(drawn)
