@@ -1,8 +1,8 @@
 """From what size on a matrix product gains by a thread a core, alone and beside a busy neighbour.
 
 `python -m benchmarks.blas_threads` prints the table that the threshold of
-`backends/blas_threads.py` is from: a product whose threads wait for each other is slow where one of
-them waits for a core.
+`mirrored/backends/product_settings.py` is from: a product whose threads wait for each other is slow
+where one of them waits for a core.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def _row(rows: int, rounds: int, neighbours: int) -> str:
     taken: dict[tuple[bool, bool], list[float]] = {}
     for _ in range(rounds):
         for busy in (False, True):
-            with _neighbours(neighbours if busy else 0):
+            with busy_neighbours(neighbours if busy else 0):
                 for every in (False, True):
                     taken.setdefault((busy, every), []).append(_time(rows, every))
     middle = {case: statistics.median(times) for case, times in taken.items()}
@@ -87,7 +87,12 @@ def _time(rows: int, every_core: bool) -> float:
 
 
 @contextmanager
-def _neighbours(count: int) -> Iterator[None]:
+def busy_neighbours(count: int) -> Iterator[None]:
+    """Run processes that do nothing but use a core.
+
+    Args:
+        count: The number of processes.
+    """
     busy = [subprocess.Popen([sys.executable, "-S", "-c", _BUSY]) for _ in range(count)]
     try:
         if busy:

@@ -27,16 +27,22 @@ class Mirrored:
         replicas: On how many replicas.
         workers: Over how many processes these are spread evenly.
         fixed: How many replicas share the devices; None: there is one per device.
+        executor: Who runs recorded steps.
     """
 
     def __init__(
-        self, workload: Workload, replicas: int, workers: int = 1, fixed: int | None = None
+        self,
+        workload: Workload,
+        replicas: int,
+        workers: int = 1,
+        fixed: int | None = None,
+        executor: str = "auto",
     ) -> None:
         """Build it, with the initial weights."""
         self.workload = workload
         mr.config.experimental.set_simulated_gpus(replicas // workers)
         self.strategy: Any = (
-            mr.MirroredStrategy(replicas=fixed)
+            mr.MirroredStrategy(replicas=fixed, executor=executor)
             if workers == 1
             else mr.distribute.MultiWorkerMirroredStrategy()
         )
