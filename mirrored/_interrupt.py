@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Self
 
 # What `signal` is made of, where it is to be had: the module itself turns numbers into enums, which
@@ -161,12 +161,7 @@ class InterruptGuard:
             self._installed = True
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Restore the handler of interrupts from before."""
         if self._installed:
             if _handler_of(_SIGINT) == self._receive:  # Nobody set another one meanwhile.

@@ -6,7 +6,6 @@ It is the part of a tape that the ops, variables and functions with gradients of
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from mirrored import _nest
@@ -55,12 +54,7 @@ class Recording:
         add_listener(self)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop following."""
         remove_listener(self)
         self._entered = False

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copyreg
 from collections.abc import Callable
 from contextvars import ContextVar
-from types import TracebackType
 from typing import Any
 
 from mirrored._arguments import explained
@@ -75,12 +74,7 @@ class DeviceScope:
                 request = _request_for(around.merged(spec))
         _scope.set(_Entered(request, outer))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _scope.set(_scope.get().outer or _OUTSIDE)
 
 

@@ -12,7 +12,6 @@ import threading
 import weakref
 from collections import defaultdict
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, TypeVar
 
 from mirrored.backends.backend import OutOfPoolMemory
@@ -78,12 +77,7 @@ class translated:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         known = None if error is None else translation(error, self._device, self._asked)
         if known is not None:
             try:

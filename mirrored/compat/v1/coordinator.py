@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any
 
 _POLL = 0.05  # Seconds between two looks at threads, so that Ctrl-C is heard.
@@ -122,11 +121,6 @@ class Coordinator:
     def __enter__(self) -> "Coordinator":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.request_stop(error)
         self.join()
