@@ -73,7 +73,7 @@ def _infer_xent(logits: TensorSpec, labels: TensorSpec) -> TensorSpec:
     return infer_rows(name, logits, labels, logits.shape)
 
 
-def _xent(xp: Any, out: Any, logits: Any, labels: Any, *, workspace: tuple[Any, ...]) -> None:
+def _xent(xp: Any, out: Any, logits: Any, labels: Any, *, workspace: Any) -> None:
     if not logits.size:
         xp.copyto(out, 0)  # Rows without classes, or no rows.
         return
@@ -89,9 +89,7 @@ def _xent(xp: Any, out: Any, logits: Any, labels: Any, *, workspace: tuple[Any, 
     xp.sum(scratch, axis=1, out=out)
 
 
-def _xent_grad(
-    xp: Any, out: Any, logits: Any, labels: Any, g: Any, *, workspace: tuple[Any, ...]
-) -> None:
+def _xent_grad(xp: Any, out: Any, logits: Any, labels: Any, g: Any, *, workspace: Any) -> None:
     if not logits.size:
         return
     # As in TensorFlow, that of distributions: where labels do not sum to 1 it is not the slope.
@@ -195,9 +193,7 @@ def _infer_sigmoid_xent(logits: TensorSpec, labels: TensorSpec) -> TensorSpec:
     return logits
 
 
-def _sigmoid_xent(
-    xp: Any, out: Any, logits: Any, labels: Any, *, workspace: tuple[Any, ...]
-) -> None:
+def _sigmoid_xent(xp: Any, out: Any, logits: Any, labels: Any, *, workspace: Any) -> None:
     # (max(z, 0) - z y) + log(1 + exp(-|z|)): no exponential that can overflow. In this order, since
     # where z is large and right, the difference is 0 and the logarithm tiny.
     scratch = workspace[0]
@@ -371,7 +367,7 @@ def _take(xp: Any, out: Any, scores: Any, places: Any) -> None:
     xp.take(scores.reshape(-1), places, out=out, mode="clip")
 
 
-def _less_one_at(xp: Any, out: Any, x: Any, places: Any, *, workspace: tuple[Any, ...]) -> None:
+def _less_one_at(xp: Any, out: Any, x: Any, places: Any, *, workspace: Any) -> None:
     """Write `x`, less 1 in some places, into `out`."""
     picked, flat = workspace[0], out.reshape(-1)
     xp.copyto(out, x)
@@ -490,9 +486,7 @@ def _count(xp: Any, steps: Any, logits: Any) -> None:
     xp.cumsum(steps, out=steps)
 
 
-def _sparse_xent(
-    xp: Any, out: Any, logits: Any, labels: Any, *, workspace: tuple[Any, ...]
-) -> None:
+def _sparse_xent(xp: Any, out: Any, logits: Any, labels: Any, *, workspace: Any) -> None:
     if not logits.size:
         xp.copyto(out, 0)  # Rows without classes, or no rows.
         return
@@ -502,7 +496,7 @@ def _sparse_xent(
 
 
 def _sparse_xent_grad(
-    xp: Any, out: Any, logits: Any, labels: Any, g: Any, *, workspace: tuple[Any, ...]
+    xp: Any, out: Any, logits: Any, labels: Any, g: Any, *, workspace: Any
 ) -> None:
     if not logits.size:
         return

@@ -61,9 +61,7 @@ def _scratch(x: Shape, w: Shape, dtype: Any, attrs: Any) -> tuple[TensorSpec, ..
     return (TensorSpec((math.prod(scratch_shape(x, axes, dtype.itemsize)),), dtype),)
 
 
-def _forward(
-    xp: Any, out: Any, x: Any, w: Any, *, workspace: tuple[Any, ...], **attrs: Any
-) -> None:
+def _forward(xp: Any, out: Any, x: Any, w: Any, *, workspace: Any, **attrs: Any) -> None:
     xp.copyto(out, 0)
     if not out.size:
         return
@@ -73,7 +71,7 @@ def _forward(
 
 
 def _to_images(
-    xp: Any, out: Any, w: Any, g: Any, *, sizes: Shape, workspace: tuple[Any, ...], **attrs: Any
+    xp: Any, out: Any, w: Any, g: Any, *, sizes: Shape, workspace: Any, **attrs: Any
 ) -> None:
     xp.copyto(out, 0)
     if not (out.size and g.size):
@@ -91,7 +89,7 @@ def _filters_scratch(
 
 
 def _to_filters(
-    xp: Any, out: Any, x: Any, g: Any, *, sizes: Shape, workspace: tuple[Any, ...], **attrs: Any
+    xp: Any, out: Any, x: Any, g: Any, *, sizes: Shape, workspace: Any, **attrs: Any
 ) -> None:
     xp.copyto(out, 0)
     if not (out.size and g.size):

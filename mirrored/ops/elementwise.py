@@ -168,7 +168,7 @@ def clear_masked(xp: Any, out: Any, mask: Any) -> None:
     xp.bitwise_and(bits, mask, out=bits)
 
 
-def _mul_no_nan(xp: Any, out: Any, x: Any, y: Any, *, workspace: tuple[Any, ...]) -> None:
+def _mul_no_nan(xp: Any, out: Any, x: Any, y: Any, *, workspace: Any) -> None:
     kept = workspace[0]
     mask_zeros(xp, y, kept)
     xp.multiply(x, y, out=out)
@@ -371,14 +371,14 @@ def minimum(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 Pair = tuple[Tensor | None, Tensor | None]
 
 
-def _div_no_nan(xp: Any, out: Any, x: Any, y: Any, *, workspace: tuple[Any, ...]) -> None:
+def _div_no_nan(xp: Any, out: Any, x: Any, y: Any, *, workspace: Any) -> None:
     kept = workspace[0]
     mask_zeros(xp, y, kept)
     xp.divide(x, y, out=out)
     clear_masked(xp, out, kept)
 
 
-def _xdivy(xp: Any, out: Any, x: Any, y: Any, *, workspace: tuple[Any, ...]) -> None:
+def _xdivy(xp: Any, out: Any, x: Any, y: Any, *, workspace: Any) -> None:
     xp.divide(x, y, out=out)
     _put_zeros(xp, out, x, workspace[0])
 
@@ -386,7 +386,7 @@ def _xdivy(xp: Any, out: Any, x: Any, y: Any, *, workspace: tuple[Any, ...]) -> 
 def _times(function: str) -> Kernel:
     """Return the kernel of x times a function of y, but x where x is 0."""
 
-    def kernel(xp: Any, out: Any, x: Any, y: Any, *, workspace: tuple[Any, ...]) -> None:
+    def kernel(xp: Any, out: Any, x: Any, y: Any, *, workspace: Any) -> None:
         mask, factor = workspace
         getattr(xp, function)(y, out=factor)
         xp.multiply(x, factor, out=out)
@@ -574,7 +574,7 @@ def piecewise(
     def workspace(x: TensorSpec) -> tuple[TensorSpec, ...]:
         return (TensorSpec((min(math.prod(x.shape), _PIECE),), x.dtype),) * scratch
 
-    def kernel(xp: Any, out: Any, x: Any, *, workspace: tuple[Any, ...]) -> None:
+    def kernel(xp: Any, out: Any, x: Any, *, workspace: Any) -> None:
         values, result = x.reshape(-1), out.reshape(-1)
         for begin in range(0, values.size, _PIECE):
             part = values[begin : begin + _PIECE]

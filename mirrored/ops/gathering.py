@@ -36,7 +36,7 @@ def _gather_workspace(
 
 
 def _gather(
-    xp: Any, out: Any, x: Any, indices: Any, *, axis: int, outside: bool, workspace: tuple[Any, ...]
+    xp: Any, out: Any, x: Any, indices: Any, *, axis: int, outside: bool, workspace: Any
 ) -> None:
     if not out.size:
         return

@@ -99,7 +99,7 @@ def _flat(
     outer: int,
     ignore: bool,
     op: str,
-    workspace: tuple[Any, ...],
+    workspace: Any,
 ) -> None:
     if not out.size:
         return

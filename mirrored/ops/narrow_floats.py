@@ -99,7 +99,7 @@ def widened(op: "Op") -> "Op":
             return copies
         return (*copies, *inner_workspace(*(widen(spec) for spec in specs), **attrs))
 
-    def kernel(xp: Any, out: Any, *arrays: Any, workspace: tuple[Any, ...], **attrs: Any) -> None:
+    def kernel(xp: Any, out: Any, *arrays: Any, workspace: Any, **attrs: Any) -> None:
         scratch = iter(workspace)
         wide = []
         for array in arrays:

@@ -423,7 +423,7 @@ def _categorical(
     num_samples: int,
     dtype: DType,
     first: int,
-    workspace: tuple[Any, ...],
+    workspace: Any,
 ) -> None:
     sums, finite = workspace
     for number, row in enumerate(logits):

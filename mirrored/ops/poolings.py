@@ -92,9 +92,7 @@ def _bits(array: Any) -> Any:
     return array.view(f"i{array.itemsize}")
 
 
-def _first_largest(
-    xp: Any, block: Block, axes: Any, x: Any, y: Any, workspace: tuple[Any, ...]
-) -> Any:
+def _first_largest(xp: Any, block: Block, axes: Any, x: Any, y: Any, workspace: Any) -> Any:
     """Yield each tap's windows and elements, and where it is the first largest of its window."""
     here, is_open, _ = workspace
     xp.copyto(is_open, True)
@@ -108,9 +106,7 @@ def _first_largest(
         yield windows, elements, place
 
 
-def _max_grad(
-    xp: Any, out: Any, x: Any, y: Any, g: Any, *, workspace: tuple[Any, ...], **attrs: Any
-) -> None:
+def _max_grad(xp: Any, out: Any, x: Any, y: Any, g: Any, *, workspace: Any, **attrs: Any) -> None:
     if not out.size:
         return
     xp.copyto(out, 0)
@@ -127,7 +123,7 @@ def _max_grad(
 
 
 def _max_grad_grad(
-    xp: Any, out: Any, x: Any, y: Any, u: Any, *, workspace: tuple[Any, ...], **attrs: Any
+    xp: Any, out: Any, x: Any, y: Any, u: Any, *, workspace: Any, **attrs: Any
 ) -> None:
     if not out.size:
         return
@@ -186,9 +182,7 @@ def _mean_grad_scratch(g: TensorSpec, *, sizes: Shape, **attrs: Any) -> tuple[Te
     return (TensorSpec(shape, g.dtype),)
 
 
-def _mean_grad(
-    xp: Any, out: Any, g: Any, *, sizes: Shape, workspace: tuple[Any, ...], **attrs: Any
-) -> None:
+def _mean_grad(xp: Any, out: Any, g: Any, *, sizes: Shape, workspace: Any, **attrs: Any) -> None:
     xp.copyto(out, 0)
     if not g.size:
         return

@@ -31,7 +31,7 @@ Pair = tuple[Tensor | None, Tensor | None]
 # ---------------------------------------------------------------------------- gradients
 
 
-def _sqrt_grad(xp: Any, out: Any, g: Any, y: Any, *, workspace: tuple[Any, ...]) -> None:
+def _sqrt_grad(xp: Any, out: Any, g: Any, y: Any, *, workspace: Any) -> None:
     kept = workspace[0]
     mask_zeros(xp, g, kept)
     xp.multiply(g, 0.5, out=out)

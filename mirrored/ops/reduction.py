@@ -60,9 +60,7 @@ def _mean_workspace(x: TensorSpec, *, axis: Axes, keepdims: bool) -> tuple[Tenso
     return (sums, sums) if x.dtype in INTEGERS else ()
 
 
-def _mean(
-    xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool, workspace: tuple[Any, ...]
-) -> None:
+def _mean(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool, workspace: Any) -> None:
     if out.size == x.size:  # Each is the mean of itself alone.
         xp.copyto(out, x.reshape(out.shape))
         return
@@ -182,9 +180,7 @@ def _define_place(name: str, function: str) -> Op:
             )
         return TensorSpec(_reduced_shape(x.shape, (axis,), False), output_type)
 
-    def kernel(
-        xp: Any, out: Any, x: Any, *, axis: int, output_type: DType, workspace: tuple[Any, ...]
-    ) -> None:
+    def kernel(xp: Any, out: Any, x: Any, *, axis: int, output_type: DType, workspace: Any) -> None:
         places, *copy = workspace
         if copy:
             xp.copyto(copy[0], xp.moveaxis(x, axis, -1))

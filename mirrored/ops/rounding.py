@@ -43,7 +43,7 @@ def _floordiv(xp: Any, out: Any, x: Any, y: Any) -> None:
     xp.floor(out, out=out)
 
 
-def _floormod(xp: Any, out: Any, x: Any, y: Any, *, workspace: tuple[Any, ...]) -> None:
+def _floormod(xp: Any, out: Any, x: Any, y: Any, *, workspace: Any) -> None:
     if out.dtype in INTEGERS:
         xp.remainder(x, y, out=out)
         return

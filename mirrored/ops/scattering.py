@@ -141,7 +141,7 @@ def _segments(
     kind: str,
     num_segments: int,
     initial: float = 0,
-    workspace: tuple[Any, ...],
+    workspace: Any,
 ) -> None:
     width = math.prod(data.shape[ids.ndim :])
     shape = (ids.size, width)
@@ -233,7 +233,7 @@ def _rows_workspace(
 
 
 def _rows(
-    xp: Any, out: Any, tensor: Any, places: Any, rows: Any, *, kind: str, workspace: tuple[Any, ...]
+    xp: Any, out: Any, tensor: Any, places: Any, rows: Any, *, kind: str, workspace: Any
 ) -> None:
     same = out.__array_interface__["data"] == tensor.__array_interface__["data"]
     start = (lambda _: None) if same else functools.partial(xp.copyto, src=tensor)

@@ -67,14 +67,7 @@ def _workspace(
 
 
 def _bound(
-    xp: Any,
-    out: Any,
-    rows: Any,
-    values: Any,
-    *,
-    output_type: DType,
-    workspace: tuple[Any, ...],
-    right: bool,
+    xp: Any, out: Any, rows: Any, values: Any, *, output_type: DType, workspace: Any, right: bool
 ) -> None:
     if not out.size:
         return

@@ -36,7 +36,7 @@ def softmax_into(xp: Any, out: Any, x: Any, row: Any, axis: int) -> None:
     xp.divide(out, row, out=out)
 
 
-def _softmax(xp: Any, out: Any, x: Any, *, axis: int, workspace: tuple[Any, ...]) -> None:
+def _softmax(xp: Any, out: Any, x: Any, *, axis: int, workspace: Any) -> None:
     softmax_into(xp, out, x, workspace[0], axis)
 
 
@@ -59,7 +59,7 @@ SOFTMAX = register(
 )
 
 
-def _log_softmax(xp: Any, out: Any, x: Any, *, axis: int, workspace: tuple[Any, ...]) -> None:
+def _log_softmax(xp: Any, out: Any, x: Any, *, axis: int, workspace: Any) -> None:
     if not x.size:
         return
     scratch, row = workspace

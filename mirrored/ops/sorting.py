@@ -65,14 +65,7 @@ def _workspace(
 
 
 def _top_k(
-    xp: Any,
-    out: Any,
-    x: Any,
-    *,
-    k: int,
-    ascending: bool,
-    output_type: DType,
-    workspace: tuple[Any, ...],
+    xp: Any, out: Any, x: Any, *, k: int, ascending: bool, output_type: DType, workspace: Any
 ) -> None:
     if not out.size:
         return
