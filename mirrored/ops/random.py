@@ -57,25 +57,14 @@ def _infer(*, shape: Shape, dtype: DType, **_: Any) -> TensorSpec:
     return TensorSpec(shape, dtype)
 
 
-def _uniform(
-    xp: Any, out: Any, *, shape: Shape, dtype: DType, key: Key, draw: int, first: int
-) -> None:
+def _uniform(xp: Any, out: Any, *, dtype: DType, key: Key, draw: int, first: int, **_: Any) -> None:
     # A block of Philox is four words of 64 bits: four doubles or eight singles.
     generator = philox(key, draw, first, 8 if dtype == float32 else 4)
     generator.random(out=out.reshape(-1), dtype=dtype.type)
 
 
 def _uniform_int(
-    xp: Any,
-    out: Any,
-    *,
-    shape: Shape,
-    dtype: DType,
-    key: Key,
-    draw: int,
-    first: int,
-    minval: int,
-    maxval: int,
+    xp: Any, out: Any, *, key: Key, draw: int, first: int, minval: int, maxval: int, **_: Any
 ) -> None:
     generator, flat = philox(key, draw, first, 4), out.reshape(-1)
     for start in range(0, flat.size, _AT_ONCE):
@@ -83,9 +72,7 @@ def _uniform_int(
         part[...] = minval + np.floor(generator.random(part.size) * (maxval - minval))
 
 
-def _normal(
-    xp: Any, out: Any, *, shape: Shape, dtype: DType, key: Key, draw: int, first: int
-) -> None:
+def _normal(xp: Any, out: Any, *, key: Key, draw: int, first: int, **_: Any) -> None:
     # Box and Muller's transform (1958) of pairs: every normal has its place in the stream, which
     # rejection methods such as the ziggurat do not give. 1 - u is never 0.
     flat = out.reshape(-1)
