@@ -6,7 +6,8 @@ A figure without these says nothing, so the report begins with them.
 import datetime
 import os
 import platform
-from pathlib import Path
+
+from mirrored.backends.fingerprint import processor
 
 
 def describe() -> dict[str, str]:
@@ -20,23 +21,6 @@ def describe() -> dict[str, str]:
         "date": datetime.date.today().isoformat(),
         "load before": load(),
     }
-
-
-def processor() -> str:
-    """Return the processor's model, with its family where the system tells it."""
-    facts: dict[str, str] = {}
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            name, _, value = line.partition(":")
-            facts.setdefault(name.strip(), value.strip())
-    except OSError:
-        pass
-    name = facts.get("model name") or platform.processor() or platform.machine()
-    return (
-        f"{name} (family {facts['cpu family']}, model {facts['model']})"
-        if facts.get("cpu family")
-        else name
-    )
 
 
 def memory() -> str:

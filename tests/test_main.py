@@ -23,8 +23,9 @@ from mirrored._commands import command_line as command
 from mirrored._commands.check_sums import size_in_bytes
 from mirrored._commands.command_line import EXIT_STATUSES
 from mirrored.backends import selftest
-from mirrored.backends.cuda import blas, nccl, nvml, solver, toolkit
+from mirrored.backends.cuda import blas, nccl, nvml, report, solver, toolkit
 from mirrored.devices import LogicalDeviceConfiguration
+from mirrored.devices.device_registry import registry
 from mirrored.distribute import CrossDeviceOps, ReductionToOneDevice, bandwidth
 from mirrored.distribute.cross_device_ops.connections import connection
 from mirrored.errors import CollectiveError, DeviceLostError, DeviceUnavailableError
@@ -86,6 +87,19 @@ def test_the_blas_with_its_kernel_and_threads(
     ]
     monkeypatch.setattr(threadpoolctl, "threadpool_info", list)
     assert "  the one inside NumPy" in printed(capsys)
+
+
+def test_the_fingerprint(capsys: pytest.CaptureFixture[str]) -> None:
+    devices.set_simulated_gpus(2)
+    assert command.main(["fingerprint"]) == 0
+    lines = capsys.readouterr().out
+    assert command.main(["fingerprint", "--json"]) == 0
+    (worker,) = json.loads(capsys.readouterr().out)["workers"]
+    facts = worker["fingerprint"]
+    assert (worker["worker"], facts["mirrored"]) == (0, mr.__version__)
+    words = " ".join(f"{name}: {fact}" for name, fact in facts.items()).split()
+    assert lines.split() == words  # Long lines are wrapped.
+    assert not registry.initialised
 
 
 @pytest.fixture
@@ -227,6 +241,34 @@ def test_real_gpus(capsys: pytest.CaptureFixture[str]) -> None:
         "  cuSOLVER 11.7.5",
         "  NCCL 2.27.3",
     ]
+
+
+@pytest.mark.usefixtures("cards", "cupy")
+@pytest.mark.parametrize("visible", [0, 1, 2])
+def test_the_fingerprint_of_cards(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, visible: int
+) -> None:
+    monkeypatch.setattr(report, "fingerprint", report.fingerprint.__wrapped__)
+    physical = devices.list_physical_devices()
+    devices.set_visible_devices(physical[: 1 + visible])
+    assert command.main(["fingerprint", "--json"]) == 0
+    (worker,) = json.loads(capsys.readouterr().out)["workers"]
+    shown = {name: fact for name, fact in worker["fingerprint"].items() if name in OF_CARDS}
+    names = ["NVIDIA H200", "Tesla T4"][:visible]
+    assert shown == ({**OF_CARDS, "GPU": ", ".join(names)} if names else {})
+    assert not registry.initialised
+
+
+OF_CARDS = {
+    "GPU": "",
+    "NVIDIA driver": "580.95.05",
+    "CuPy": "14.2.0",
+    "CUDA runtime": "12.9",
+    "NVRTC": "12.8",
+    "cuBLAS": "12.9.1",
+    "cuSOLVER": "11.7.5",
+    "NCCL": "2.27.3",
+}
 
 
 @pytest.mark.usefixtures("cards", "cupy")
@@ -582,6 +624,7 @@ FREE_FIELDS = {
     "workers[].physical_devices[]",
     "workers[].logical_devices[]",
     "workers[].libraries",
+    "workers[].fingerprint",
     "nccl",
 }
 
@@ -606,7 +649,8 @@ def test_the_fields_of_the_json_are_those_of_the_page(capsys: pytest.CaptureFixt
     assert checked["notes"][0].startswith("Sizes above 174762 bytes were left out")
     failed = parsed(capsys, "selftest", "--sizes", "none")
     rows_of_page = set(re.findall(r"^\| `([a-z_.\[\]]+)` \| (?:all|`)", PAGE, re.MULTILINE))
-    names = set().union(*map(names_of, (shown, checked, failed)))
+    facts = parsed(capsys, "fingerprint")
+    names = set().union(*map(names_of, (shown, facts, checked, failed)))
     assert names | {"status", "version"} == rows_of_page
 
 

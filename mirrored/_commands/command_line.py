@@ -53,6 +53,15 @@ COMMANDS = {
             "mpiexec -n 4 mirrored devices": "list the devices of each worker",
         },
     ),
+    "fingerprint": Command(
+        "show_fingerprint",
+        "print what the bits of results depend on",
+        {
+            "mirrored fingerprint": "libraries, processor and cards",
+            "mirrored fingerprint --json": "the same, for programs",
+            "mpiexec -n 4 mirrored fingerprint": "the same of each worker",
+        },
+    ),
     "selftest": Command(
         "check_sums",
         "check and time the sums between devices",

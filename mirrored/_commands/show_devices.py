@@ -10,16 +10,15 @@ import contextlib
 import logging
 import platform
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
-
-import numpy as np
 
 from mirrored import devices
 from mirrored._commands.command_line import Result, Say
 from mirrored._logging import logger
 from mirrored._numbers import counted
 from mirrored.backends import MEGABYTE, platforms
+from mirrored.backends.fingerprint import blas_libraries, blas_text, unknown_blas
 from mirrored.devices import PhysicalDevice
 from mirrored.devices.device_registry import registry
 from mirrored.workers import Workers, connect
@@ -37,21 +36,36 @@ def execute(options: argparse.Namespace, say: Say) -> Result:
         options: The parsed arguments.
         say: Prints a line.
     """
+    return report_by_worker(_describe, _lines, say)
+
+
+def report_by_worker(
+    describe: Callable[[], dict[str, Any]],
+    lines: Callable[[dict[str, Any]], Iterable[str]],
+    say: Say,
+) -> Result:
+    """Print a report of this process, or of each worker.
+
+    Args:
+        describe: Returns the fields of a report, as the JSON has them.
+        lines: Returns the lines of text of a report.
+        say: Prints a line.
+    """
     workers = launched_workers()
-    report = _describe()
+    report = describe()
     if workers is None:
-        for line in _lines(report):
+        for line in lines(report):
             say(line)
         return Result(report={"workers": [{"worker": 0, "host": platform.node()} | report]})
     reports = [
         {"worker": rank, "host": workers.hosts[rank]} | gathered
-        for rank, gathered in enumerate(workers.gather(report, "devices"))
+        for rank, gathered in enumerate(workers.gather(report, "what commands print"))
     ]
     if not workers.is_chief:
         return Result()
     for gathered in reports:
         say(f"Worker {gathered['worker']} of {workers.count}, on host {gathered['host']}")
-        for line in _lines(gathered):
+        for line in lines(gathered):
             say(textwrap.indent(line, "  "))
     return Result(report={"workers": reports})
 
@@ -145,13 +159,8 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
 
 def _blas() -> list[str]:
     """Return a line for each BLAS that NumPy has loaded."""
-    from threadpoolctl import threadpool_info  # Slow to import, and needed here only.
-
     names = [
-        f"{library['internal_api']} {library['version']}, "
-        f"kernel {library.get('architecture', 'unknown')}, "
-        f"{counted(library['num_threads'], 'thread')}"
-        for library in threadpool_info()
-        if library["user_api"] == "blas"
+        f"{blas_text(library)}, {counted(library['num_threads'], 'thread')}"
+        for library in blas_libraries()
     ]
-    return names or [f"the one inside NumPy {np.__version__}, of unknown name"]
+    return names or [unknown_blas()]

@@ -205,6 +205,14 @@ class Platform:
         """
         return ()
 
+    def fingerprint(self, used: Iterable[Hardware]) -> Mapping[str, str]:
+        """Return by name what the bits of results on devices of this kind depend on; nothing here.
+
+        Args:
+            used: All devices of this process.
+        """
+        return {}
+
 
 class OutOfPoolMemory(Exception):
     """A pool, or the host behind it, cannot give what was asked of it.

@@ -98,6 +98,11 @@ class Registry:
         with self.lock:
             return list(self.hardware()) if self._visible is None else self._visible
 
+    def visible_hardware(self) -> list[Hardware]:
+        """Return the visible physical devices, for backends; nothing is initialised."""
+        with self.lock:
+            return [self.hardware()[device] for device in self.visible]
+
     def show(self, devices: list[PhysicalDevice], *, in_order: bool = False) -> None:
         """Make these visible, and number them in their own order instead of the machine's."""
         self._visible, self._in_order = devices, in_order

@@ -3,7 +3,7 @@
 Cards are found without CuPy and without CUDA being started; both wait for the first array on one.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from mirrored.backends.backend import Backend, Hardware, Platform, visible
@@ -28,7 +28,20 @@ class Cuda(Platform):
         """Yield what there is of the driver, the packages and, where cards are used, libraries."""
         from mirrored.backends.cuda.report import describe_installation  # As above.
 
-        return describe_installation(any("compute_capability" in gpu.details for gpu in used))
+        return describe_installation(any(map(_is_card, used)))
+
+    def fingerprint(self, used: Iterable[Hardware]) -> Mapping[str, str]:
+        """Return the cards that are used, their driver, and the versions of the libraries."""
+        names = tuple(gpu.name for gpu in used if _is_card(gpu))
+        if not names:
+            return {}
+        from mirrored.backends.cuda.report import fingerprint  # As above.
+
+        return fingerprint(names)
+
+
+def _is_card(hardware: Hardware) -> bool:
+    return "compute_capability" in hardware.details
 
 
 def _hardware(card: nvml.Card) -> Hardware:

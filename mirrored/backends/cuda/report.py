@@ -1,10 +1,11 @@
 """Describes the driver, the packages and the libraries that cards are used with.
 
-It is a part of what `python -m mirrored devices` prints.
+It is a part of what `python -m mirrored devices` prints, and `python -m mirrored fingerprint`.
 """
 
 import contextlib
 from collections.abc import Iterable
+from functools import cache
 from importlib import metadata
 
 from mirrored.backends.cuda import blas, nccl, nvml, solver, toolkit
@@ -39,7 +40,21 @@ def describe_installation(used: bool) -> Iterable[str]:
     yield from _packages(survey.cuda)
     if used:
         yield "Libraries that the GPUs are used with"
-        yield from _libraries()
+        yield from (f"  {name} {text}" if name else f"  {text}" for name, text in _libraries())
+
+
+@cache  # Checkpoints ask again and again, and a driver may take long to answer.
+def fingerprint(names: tuple[str, ...]) -> dict[str, str]:
+    """Return by name what the bits of results on cards depend on.
+
+    Args:
+        names: The names of the cards that are used.
+    """
+    return {
+        "GPU": ", ".join(sorted(set(names))),
+        "NVIDIA driver": nvml.survey().driver or "version unknown",
+        **{name: version for name, version in _libraries() if name},
+    }
 
 
 def _driver(survey: nvml.Survey) -> str:
@@ -83,19 +98,22 @@ def _packages(cuda: tuple[int, int] | None) -> Iterable[str]:
             yield f"    {driver}{toolkit.install_command(number)}"
 
 
-def _libraries() -> Iterable[str]:
-    """Yield the versions of what is loaded for GPUs; it starts CUDA, and takes no memory there."""
+def _libraries() -> Iterable[tuple[str, str]]:
+    """Yield the names and versions of what is loaded for GPUs; without a name, what is missing.
+
+    It starts CUDA, and takes no memory there.
+    """
     try:
         cupy = toolkit.toolkit()
     except DeviceUnavailableError as error:
-        yield f"  {error}"
+        yield "", str(error)
         return
     runtime = cupy.cuda.runtime.runtimeGetVersion()
-    yield f"  CuPy {cupy.__version__}"
-    yield f"  CUDA runtime {runtime // 1000}.{runtime % 1000 // 10}"
-    yield f"  NVRTC {'.'.join(map(str, cupy.cuda.nvrtc.getVersion()))}"
+    yield "CuPy", cupy.__version__
+    yield "CUDA runtime", f"{runtime // 1000}.{runtime % 1000 // 10}"
+    yield "NVRTC", ".".join(map(str, cupy.cuda.nvrtc.getVersion()))
     for name, library in (("cuBLAS", blas), ("cuSOLVER", solver), ("NCCL", nccl)):
         try:
-            yield f"  {name} {library.version(library.load())}"
+            yield name, library.version(library.load())
         except DeviceUnavailableError as error:
-            yield f"  {error}"
+            yield "", str(error)

@@ -19,6 +19,8 @@ from mirrored._logging import logger
 from mirrored._numbers import as_integer
 from mirrored._tracebacks import shortened
 from mirrored._types import PathLike
+from mirrored.backends.fingerprint import fingerprint, tell_differences
+from mirrored.devices.device_registry import registry
 from mirrored.distribute import has_strategy, in_cross_replica_context
 from mirrored.errors import WeightsFileError
 from mirrored.ops import int64
@@ -32,7 +34,7 @@ from mirrored.training.files.checkpoint_state import (
     find_parts,
 )
 from mirrored.training.files.restoration import ALIASES, Restoration, few
-from mirrored.training.files.tensor_file import CHECKPOINT, open_tensors, save_tensors
+from mirrored.training.files.tensor_file import CHECKPOINT, open_tensors, read_table, save_tensors
 from mirrored.training.files.tensor_tree import check_same_file, damaged
 from mirrored.variables import DeviceVariable, Module
 
@@ -241,6 +243,8 @@ class Checkpoint(AutoTrackable):
         All of it is checked before anything changes. The global seed, too, goes on from where it
         was. Values of variables that are not there yet, such as those of attributes that a module
         gets later or of a model that is not built, are restored when the variables are made.
+        Where `mirrored fingerprint` is not what it was when the file was saved, so that training
+        may go on with other bits, the log says what differs.
 
         Args:
             save_path: The file; None, as of a folder without checkpoints, changes nothing.
@@ -267,7 +271,9 @@ class Checkpoint(AutoTrackable):
         with ExitStack() as opened:
             file = opened.enter_context(open_tensors(save_path, CHECKPOINT))
             restoration = Restoration(self, file, opened.pop_all())
+        before = read_table(file.noun, file.texts.get(FINGERPRINT, "{}"), "fingerprint")
         restoration.go_on()
+        tell_differences(f"{save_path!r}", before, fingerprint(registry.visible_hardware()))
         return CheckpointStatus(restoration)
 
     @shortened
@@ -284,8 +290,10 @@ class Checkpoint(AutoTrackable):
         # they are written, between two writes of other threads.
         with only(), variable_writes:
             tensors, aliases = collect(find_parts(self.held()))
+            facts = fingerprint(registry.visible_hardware())
+            metadata = {**metadata, FINGERPRINT: json.dumps(facts)}
             if aliases:
-                metadata = {**metadata, ALIASES: json.dumps(aliases)}
+                metadata[ALIASES] = json.dumps(aliases)
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
             save_tensors(path, tensors, metadata, kind=CHECKPOINT)
 
@@ -324,6 +332,7 @@ def _check_context(done: str) -> None:
         )
 
 
+FINGERPRINT = "fingerprint"  # In the metadata: what bits depended on where it was saved.
 SEQUENCE = "sequence"  # In the metadata: how many were saved in the folder before, and one.
 _SEQUENCE = re.compile(r"[0-9]{1,18}")
 _NUMBERED = re.compile(r"(?P<prefix>.+)-(?P<number>[0-9]+)", re.DOTALL)

@@ -220,6 +220,45 @@ def test_a_warning_where_nobody_asked(two: str, caplog: pytest.LogCaptureFixture
     ]
 
 
+@pytest.mark.behaviour("fingerprint")
+@pytest.mark.parametrize(
+    ("saved", "lines"),
+    [({}, 0), ({"BLAS": "openblas 0.3, kernel Prescott", "NumPy": "1.0"}, 1)],
+)
+def test_a_line_where_bits_may_differ(
+    saved: dict[str, str],
+    lines: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    checkpoint = mr.train.Checkpoint(epoch=mr.Variable(0))
+    caplog.set_level(logging.INFO, "mirrored")
+    caplog.clear()
+    with monkeypatch.context() as elsewhere:
+        facts = {**checkpoint_module.fingerprint([]), **saved}
+        elsewhere.setattr(checkpoint_module, "fingerprint", lambda _: facts)
+        path = checkpoint.write(tmp_path / "ckpt")
+    checkpoint.restore(path)
+    assert len(caplog.messages) == lines
+    assert all(f"{name} was {fact}" in caplog.text for name, fact in saved.items())
+
+
+def test_nothing_is_said_of_a_file_without_a_fingerprint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    epoch = mr.Variable(3)
+    checkpoint = mr.train.Checkpoint(epoch=epoch)
+    with monkeypatch.context() as older:
+        older.setattr(checkpoint_module, "FINGERPRINT", "another key")
+        path = checkpoint.write(tmp_path / "ckpt")
+    epoch.assign(0)
+    caplog.set_level(logging.INFO, "mirrored")
+    caplog.clear()
+    checkpoint.restore(path).assert_consumed()
+    assert (int(epoch), caplog.messages) == (3, [])
+
+
 def test_no_warning_of_a_file_that_fits(two: str, caplog: pytest.LogCaptureFixture) -> None:
     mr.train.Checkpoint(a=mr.Variable(0), b=mr.Variable(0)).restore(two)
     gc.collect()
