@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import mirrored as mr
 from mirrored import devices, ops
+from mirrored.backends.product_settings import run_on_threads, use_all_threads, use_one_thread
 from mirrored.errors import ResourceExhaustedError
 from mirrored.ops import convolutions
 from mirrored.ops.hooks import recorded_by
@@ -115,3 +117,34 @@ def test_a_kernel_of_many_calls_is_called_as_a_whole(
     assert bool(runs) == whole
     runs.clear()
     np.testing.assert_array_equal(result, convolve(images, filters)[0].numpy())
+
+
+def test_each_product_has_threads_by_its_size(record: Any) -> None:
+    """In a program of one thread large products use all threads of the BLAS, the others one."""
+    large, small = np.ones((400, 400), np.float32), np.ones((40, 400), np.float32)
+    program = record(lambda x, y: [x @ x, y @ x], [large, small]).program
+    names = {use_all_threads: "all", use_one_thread: "one"}
+    calls = [call for stage in program.stages for call in stage.calls or ()]
+    seen = [names.get(call.function, call.function.__name__) for call in calls]
+    assert seen == ["all", "dot", "one", "dot"]
+    threads = record(lambda x, y: [x @ x, y @ x], [large, small], threads=2).program
+    calls = [call for stage in threads.stages for call in stage.calls or ()]
+    assert calls
+    assert not {call.function for call in calls} & set(names)
+
+
+def test_threads_of_products_are_those_of_the_user() -> None:
+    """A limit that a user sets around a program stays what it was, and is what products use."""
+    libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+
+    def counts() -> list[int]:
+        return [library.num_threads for library in libraries]
+
+    seen: list[list[int]] = []
+    with threadpool_limits(1, user_api="blas"):
+        run_on_threads(1, lambda: (use_all_threads(), seen.append(counts()), use_one_thread()))
+        assert seen == [counts()]
+    before = counts()
+    run_on_threads(1, lambda: (seen.append(counts()), use_all_threads(), seen.append(counts())))
+    assert seen[1:] == [[1] * len(before), before]
+    assert counts() == before
