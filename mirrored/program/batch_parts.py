@@ -7,9 +7,7 @@ and whatever user code can see are as without parts; the update is cut by weight
 """
 
 import math
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
@@ -117,7 +115,6 @@ class _Parts(Rewriting):
     def __init__(self, graph: Graph, count: int) -> None:
         super().__init__(graph)
         self._count = count
-        self._new: list[Node] = []
         self._cuts: dict[Value, _Cut] = {}
         for value in graph.inputs:
             rows = value.spec.shape[0] if value.spec.shape else 0
@@ -129,9 +126,7 @@ class _Parts(Rewriting):
         """Return the graph."""
         for node in self.old.nodes:
             self._add(node)
-        outputs, guards = self.outputs(), self.guards()
-        writes = [(variable, self.of(value)) for variable, value in self.old.writes]
-        return replace(self.old, nodes=self._new, outputs=outputs, guards=guards, writes=writes)
+        return self.copy()
 
     def _add(self, node: Node) -> None:
         if self._cuts_result(node):
@@ -141,7 +136,6 @@ class _Parts(Rewriting):
         if plan is None or inputs is None:
             new = self.node(node)
             new.replica = new.output.replica = SHARED
-            self._new.append(new)
             return
         values = []
         for part, own in enumerate(zip(*inputs, strict=True)):
@@ -149,7 +143,7 @@ class _Parts(Rewriting):
             if plan.axis is not None:
                 source = next(i for i, axis in enumerate(plan.axes) if axis is not None)
                 shape[plan.axis] = own[source].spec.shape[plan.axes[source] or 0]
-            value = self._made(plan.op, own, node.attrs, tuple(shape), node.output, part)
+            value = self._computed(plan.op, own, node.attrs, tuple(shape), node.output, part)
             values.append(value)
         self._cuts[node.output] = _Cut(tuple(values), plan.axis, plan.divisor)
 
@@ -168,7 +162,7 @@ class _Parts(Rewriting):
         for part, (start, stop) in enumerate(_bounds(_even(spec.shape[0], self._count))):
             attrs = {**node.attrs, "first": start}
             shape = (stop - start, spec.shape[1])
-            parts.append(self._made(SOME_ROWS, inputs, attrs, shape, node.output, part))
+            parts.append(self._computed(SOME_ROWS, inputs, attrs, shape, node.output, part))
         self._cuts[node.output] = _Cut(tuple(parts), 0)
         return True
 
@@ -247,7 +241,7 @@ class _Parts(Rewriting):
         if cut.axis is None:
             return self._sum(value, cut)
         attrs = {"axis": cut.axis}
-        return self._made(OPS["ConcatV2"], cut.parts, attrs, value.spec.shape, value)
+        return self._computed(OPS["ConcatV2"], cut.parts, attrs, value.spec.shape, value)
 
     def _sum(self, value: Value, cut: _Cut) -> Value:
         """Return the sum of parts, over a fixed binary tree: as vectors, which threads share."""
@@ -256,16 +250,16 @@ class _Parts(Rewriting):
         terms = [part.part(vector) if part.spec != vector else part for part in cut.parts]
         while len(terms) > 1:
             pairs = zip(terms[::2], terms[1::2], strict=False)
-            sums = [self._made(OPS["AddV2"], pair, {}, shape, value) for pair in pairs]
+            sums = [self._computed(OPS["AddV2"], pair, {}, shape, value) for pair in pairs]
             terms = sums + terms[len(terms) // 2 * 2 :]
         (total,) = terms
         if cut.divisor != 1:
             number = Value(TensorSpec((), value.spec.dtype), value.device)
             number.data = np.asarray(cut.divisor, value.spec.dtype)
-            total = self._made(OPS["RealDiv"], (total, number), {}, shape, value)
+            total = self._computed(OPS["RealDiv"], (total, number), {}, shape, value)
         return total if total.spec == value.spec else total.part(value.spec)
 
-    def _made(
+    def _computed(
         self,
         op: Op,
         inputs: Sequence[Value],
@@ -276,9 +270,7 @@ class _Parts(Rewriting):
     ) -> Value:
         """Return the result of a new node, of the dtype and on the device of another value."""
         output = Value(TensorSpec(shape, like.spec.dtype), like.device, replica)
-        node = Node(op, tuple(inputs), attrs, output, replica)
-        output.made_by = weakref.ref(node)
-        self._new.append(node)
+        self.nodes.append(Node(op, tuple(inputs), attrs, output, replica))
         return output
 
 

@@ -4,13 +4,12 @@ The gradient of a mean is a few numbers for many rows: to repeat them takes a pa
 a sum or a product with them repeats them anyway. The numbers and their order stay, so do the bits.
 """
 
-import weakref
 from dataclasses import replace
 
 import numpy as np
 
 from mirrored.ops.op import OPS
-from mirrored.ops.spec import TensorSpec
+from mirrored.ops.spec import Shape, TensorSpec
 from mirrored.program.dataflow import Graph, Node, Value
 from mirrored.program.rewriting import Rewriting
 
@@ -34,7 +33,6 @@ class _WithoutBroadcasts(Rewriting):
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
-        self._new: list[Node] = []
         # By values that are repeated: what they repeat, and the node that does.
         self._narrow: dict[Value, tuple[Value, Node]] = {}
 
@@ -42,16 +40,7 @@ class _WithoutBroadcasts(Rewriting):
         """Return the graph."""
         for node in self.old.nodes:
             self._add(node)
-        outputs, guards, collectives = self.outputs(), self.guards(), self.collectives()
-        writes = [(variable, self.of(value)) for variable, value in self.old.writes]
-        return replace(
-            self.old,
-            nodes=self._new,
-            outputs=outputs,
-            guards=guards,
-            collectives=collectives,
-            writes=writes,
-        )
+        return self.copy()
 
     def _add(self, node: Node) -> None:
         if node.op.name == "BroadcastTo":
@@ -61,7 +50,7 @@ class _WithoutBroadcasts(Rewriting):
             return
         known = [self._narrow.get(value) for value in node.inputs]
         if node.op.name not in _READERS or not any(known):
-            self._new.append(self.node(node))
+            self.node(node)
             return
         operands = tuple(
             self.of(value) if narrow is None else narrow[0]
@@ -69,18 +58,16 @@ class _WithoutBroadcasts(Rewriting):
         )
         shape = np.broadcast_shapes(*(value.spec.shape for value in operands))
         if shape == node.output.spec.shape:
-            self.replace(node.output, self._made(node, operands).output)
-            return
-        own = replace(node, output=Value(TensorSpec(shape, node.output.spec.dtype), node.device))
-        self._narrow[node.output] = self._made(own, operands).output, node
+            self.replace(node.output, self._computed(node, operands, shape))
+        else:
+            self._narrow[node.output] = self._computed(node, operands, shape), node
 
-    def _made(self, node: Node, inputs: tuple[Value, ...]) -> Node:
-        """Return a new node like another one with other inputs."""
-        output = Value(node.output.spec, node.output.device, node.replica)
-        new = replace(node, inputs=inputs, output=output, after=None)
-        output.made_by = weakref.ref(new)
-        self._new.append(new)
-        return new
+    def _computed(self, node: Node, inputs: tuple[Value, ...], shape: Shape) -> Value:
+        """Return the result of a new node like another one, with other inputs and of a shape."""
+        spec = TensorSpec(shape, node.output.spec.dtype)
+        output = Value(spec, node.output.device, node.replica)
+        self.nodes.append(replace(node, inputs=inputs, output=output, after=None))
+        return output
 
     def _replacement(self, value: Value) -> Value:
         known = self._narrow.get(value)
@@ -88,4 +75,4 @@ class _WithoutBroadcasts(Rewriting):
             return super()._replacement(value)
         narrow, node = known
         repeated = replace(node, op=OPS["BroadcastTo"], attrs={"shape": value.spec.shape})
-        return self._made(repeated, (narrow,)).output
+        return self._computed(repeated, (narrow,), value.spec.shape)

@@ -137,6 +137,11 @@ class Node:
     updates: bool = False
     after: "Node | None" = None
 
+    def __post_init__(self) -> None:
+        """Note in the output what computes it."""
+        if self.output.made_by is None:
+            self.output.made_by = weakref.ref(self)
+
     @property
     def device(self) -> Device:
         """Where it runs."""

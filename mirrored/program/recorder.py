@@ -4,7 +4,6 @@ Recording goes through the same definitions of ops as eager calls, so both check
 """
 
 import itertools
-import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -341,7 +340,6 @@ class GraphRecorder:
         self, op: Op, inputs: tuple[Value, ...], attrs: Mapping[str, Any], output: Value
     ) -> Value:
         node = Node(op, inputs, attrs, output, output.replica, self._updating)
-        output.made_by = weakref.ref(node)
         self.graph.nodes.append(node)
         return output
 

@@ -18,10 +18,14 @@ class Rewriting:
 
     Args:
         graph: The graph, which stays as it is.
+
+    Attributes:
+        nodes: The nodes of the copy.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.old = graph
+        self.nodes: list[Node] = []
         self._values: dict[Value, Value] = {}
         self._inputs: dict[int, tuple[Value, ...]] = {}
         self._nodes: dict[Node, Node] = {}
@@ -31,7 +35,7 @@ class Rewriting:
         self._values[value] = new
 
     def node(self, node: Node) -> Node:
-        """Return the copy of a node, whose inputs have been copied before."""
+        """Add the copy of a node, whose inputs have been copied before, and return it."""
         inputs = self._inputs.get(id(node.inputs))
         if inputs is None:  # Those of an all-reduce are the same for all its nodes.
             inputs = self._inputs[id(node.inputs)] = tuple([self.of(v) for v in node.inputs])
@@ -39,8 +43,8 @@ class Rewriting:
         self._values[node.output] = output
         after = None if node.after is None else self._nodes[node.after]
         new = Node(node.op, inputs, node.attrs, output, node.replica, node.updates, after)
-        output.made_by = weakref.ref(new)
         self._nodes[node] = new
+        self.nodes.append(new)
         return new
 
     def of(self, value: Value) -> Value:
@@ -64,22 +68,32 @@ class Rewriting:
         part.replica = value.replica
         return part
 
-    def outputs(self) -> list[Value]:
-        """Return what the graph returns."""
-        return [self.of(value) for value in self.old.outputs]
+    def copy(self, writes: list[tuple[Any, Value]] | None = None, **changes: Any) -> Graph:
+        """Return the graph, all of whose nodes have been added.
 
-    def guards(self) -> list[Value]:
-        """Return what has to be finite."""
-        return [self.of(value) for value in self.old.guards]
-
-    def collectives(self) -> list[Collective]:
-        """Return the all-reduces, all of whose nodes are made."""
-        return [
+        Args:
+            writes: The variables that it writes, each with its last value; None: the same.
+            changes: Further attributes of the graph that are others.
+        """
+        if writes is None:
+            writes = [(variable, self.of(value)) for variable, value in self.old.writes]
+        outputs = [self.of(value) for value in self.old.outputs]
+        guards = [self.of(value) for value in self.old.guards]
+        collectives = [
             Collective(
                 work.connection, work.what, work.timeout, [self._nodes[n] for n in work.nodes]
             )
             for work in self.old.collectives
         ]
+        return replace(
+            self.old,
+            nodes=self.nodes,
+            outputs=outputs,
+            guards=guards,
+            collectives=collectives,
+            writes=writes,
+            **changes,
+        )
 
 
 class WeakVariable:
@@ -209,15 +223,11 @@ class _Binding(Rewriting):
 
     def graph(self) -> Graph:
         """Return the graph."""
-        nodes = [self.node(node) for node in self.old.nodes]  # Each after what it reads.
+        for node in self.old.nodes:  # Each after what it reads.
+            self.node(node)
         weak = {number: WeakVariable(self._copies[number]) for number in self._pinned}
-        return replace(
-            self.old,
-            nodes=nodes,
-            outputs=self.outputs(),
+        return self.copy(
             writes=[(weak[number], self.of(value)) for number, value in self._template.writes],
-            guards=self.guards(),
-            collectives=self.collectives(),
             reads=[
                 *self.old.reads,
                 *((weak[number], *pinned) for number, pinned in self._pinned.items()),

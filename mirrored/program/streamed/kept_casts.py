@@ -5,7 +5,6 @@ The kernel that writes the weights writes these copies too.
 
 import weakref
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from mirrored.backends import Storage
@@ -170,27 +169,19 @@ class _WithoutCasts(Rewriting):
 
     def graph(self, kept: Iterable[KeptCast]) -> Graph:
         """Return the graph, which writes what is kept with the weights that it is cast from."""
-        nodes: list[Node] = []
         for node in self.old.nodes:  # Each after what it reads.
             if node in self._casts:
                 place = node.inputs[0].offset
                 self.replace(node.output, self.part(node.output, self._casts[node].value, place))
             else:
-                nodes.append(self.node(node))
+                self.node(node)
         writes = [(variable, self.of(value)) for variable, value in self.old.writes]
         for cast in kept:
             new = _new_value(self.old, cast.weights)
             if new is not None:  # As for all of them.
-                nodes.append(_cast_of(self.of(new), cast))
-                writes.append((cast, nodes[-1].output))
-        return replace(
-            self.old,
-            nodes=nodes,
-            outputs=self.outputs(),
-            writes=writes,
-            guards=self.guards(),
-            collectives=self.collectives(),
-        )
+                self.nodes.append(_cast_of(self.of(new), cast))
+                writes.append((cast, self.nodes[-1].output))
+        return self.copy(writes)
 
 
 def _cast_of(new: Value, kept: KeptCast) -> Node:
@@ -198,6 +189,4 @@ def _cast_of(new: Value, kept: KeptCast) -> Node:
     replica = new.replica
     output = Value(kept.memory.spec, kept.memory.device, replica)
     vector = new if new.spec.shape == kept.memory.spec.shape else new.part(kept.weights.spec)
-    node = Node(kept.cast.op, (vector,), kept.cast.attrs, output, replica, updates=True)
-    output.made_by = weakref.ref(node)
-    return node
+    return Node(kept.cast.op, (vector,), kept.cast.attrs, output, replica, updates=True)
