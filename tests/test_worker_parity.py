@@ -91,6 +91,32 @@ def test_any_layout_of_workers_equals_one_replica(
     check(chosen, names, found)
 
 
+def check_fixed(chosen: Sequence[tuple[Case, str]], found: Sequence[list[dict[str, Any]]]) -> None:
+    """Fail unless eight replicas of several workers have the bits that they have on one device."""
+    alone = functools.partial(mr.MirroredStrategy, replicas=8)
+    for i, (case, floatx) in enumerate(chosen):
+        check_same([train(case, 1, floatx, alone), *(worker[i] for worker in found)])
+
+
+@pytest.mark.behaviour("fixed-replicas-of-workers")
+@needs_mpi
+def test_fixed_replicas_of_two_workers(two_workers: dict[str, list[Any]]) -> None:
+    check_fixed(cases()[:2], two_workers["fixed"])
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_fixed_replicas_of_three_workers(three_workers: dict[str, list[Any]]) -> None:
+    check_fixed(cases()[2:6], three_workers["fixed"])
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_fixed_replicas_of_four_workers(tmp_path: Path) -> None:
+    (found,) = launch([("fixed", cases()[6:9])], (1, 1, 1, 1), tmp_path)
+    check_fixed(cases()[6:9], found)
+
+
 @needs_mpi
 @pytest.mark.slow
 def test_sums_beside_a_step_change_no_bits(three_workers: dict[str, list[Any]]) -> None:

@@ -107,8 +107,8 @@ class MirroredStrategy(Strategy):
             cross_device_ops, executor, communication_options, on_nccl_failure, deterministic
         )
         if replicas is not None:
-            _check_replicas(replicas, cross_device_ops, deterministic)
-        self._variable_devices = self._devices = _resolve(devices)
+            check_replicas(replicas, cross_device_ops, deterministic=deterministic)
+        self._variable_devices = self._devices = resolve(devices)
         self._fixed_replicas = replicas
         self._given_ops = cross_device_ops
         self._copy_numbers: Sequence[int] = range(len(self._devices))
@@ -251,7 +251,16 @@ class MirroredStrategy(Strategy):
         return (SyncOnReadVariable if on_read else MirroredVariable)(self, copies)
 
 
-def _resolve(names: Sequence[str | LogicalDevice] | None) -> tuple[Device, ...]:
+def resolve(names: Sequence[str | LogicalDevice] | None) -> tuple[Device, ...]:
+    """Return the devices of a strategy.
+
+    Args:
+        names: Their names, or devices; none: every logical GPU, or the CPU.
+
+    Raises:
+        ValueError: A device is named twice or its name cannot be parsed.
+        InvalidArgumentError: A device does not exist.
+    """
     if isinstance(names, str | LogicalDevice):
         names = [names]
     if names is not None and not isinstance(names, list | tuple):
@@ -301,7 +310,16 @@ def _check_options(
 _MOST_REPLICAS = 1024
 
 
-def _check_replicas(replicas: Any, cross_device_ops: Any, deterministic: bool) -> None:
+def check_replicas(
+    replicas: Any, cross_device_ops: Any = None, *, deterministic: bool = False
+) -> None:
+    """Raise ValueError where replicas cannot be N, or cannot be with other arguments.
+
+    Args:
+        replicas: The number.
+        cross_device_ops: The collectives.
+        deterministic: Whether NCCL is to add in one order.
+    """
     if check_count("replicas", replicas, least=1) > _MOST_REPLICAS:
         raise ValueError(
             f"`replicas` must be at most {_MOST_REPLICAS}. Received: replicas={replicas!r}"

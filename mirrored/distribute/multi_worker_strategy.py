@@ -19,14 +19,16 @@ from mirrored.distribute.context import get_replica_context
 from mirrored.distribute.cross_device_ops import CommunicationOptions
 from mirrored.distribute.cross_device_ops.across_workers import AcrossWorkers
 from mirrored.distribute.cross_device_ops.buckets import by_replica
+from mirrored.distribute.cross_device_ops.collectives import per_replica_copies
 from mirrored.distribute.cross_device_ops.connections import Cards, agreed, cards_of
 from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.global_batch import assumed_replicas, global_batch
 from mirrored.distribute.graph_lines import GATHERED, OF_FIRST
 from mirrored.distribute.input import DistributedDataset, InputContext, distributed_from_function
-from mirrored.distribute.mirrored_strategy import MirroredStrategy
+from mirrored.distribute.mirrored_strategy import MirroredStrategy, check_replicas, resolve
 from mirrored.distribute.on_read_variables import SyncOnReadVariable
 from mirrored.distribute.per_replica import DistributedValues, Mirrored, PerReplica, select
+from mirrored.distribute.sharding import split_sizes
 from mirrored.distribute.strategy import Strategy
 from mirrored.distribute.worker_agreement import (
     Facts,
@@ -66,10 +68,13 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         cluster_resolver: Accepted where it says what MPI says: how many workers there are, and
             which one this is. None: so has the environment variable `TF_CONFIG`, if it is there.
         communication_options: The hints for all collectives that are given none.
+        replicas: The number of replicas of all workers together; None: one per device. Results
+            then have the same bits for any number of workers and devices; see `MirroredStrategy`.
 
     Raises:
         ValueError: The resolver, or `TF_CONFIG`, names other workers than MPI started, or other
-            tasks than workers.
+            tasks than workers; or `replicas` is less than the number of devices of all workers, or
+            more than 1,024.
 
     Example:
         >>> import mirrored as mr
@@ -86,8 +91,12 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         self,
         cluster_resolver: Any = None,
         communication_options: CommunicationOptions | None = None,
+        *,
+        replicas: int | None = None,
     ) -> None:
         """Meet the other workers."""
+        if replicas is not None:
+            check_replicas(replicas)
         options = communication_options
         self._workers = workers = connect(None if options is None else options.timeout)
         check_resolver(cluster_resolver, workers)
@@ -95,7 +104,10 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             logger.setLevel(logging.WARNING)  # The first one tells what is alike on all.
         self._given_resolver = cluster_resolver
         self._unsent: list[Variable] = []
-        super().__init__(own_devices(workers), communication_options=communication_options)
+        self._replicas_of_all = replicas
+        names = own_devices(workers)
+        own_replicas = None if replicas is None else _own_replicas(workers, names, replicas)
+        super().__init__(names, communication_options=communication_options, replicas=own_replicas)
         own = len(self._devices), cards_of(self._devices, communication_options)
         counts, cards = zip(*workers.gather(own, "replicas and their devices"), strict=True)
         self._replica_counts: tuple[int, ...] = counts  # By rank.
@@ -105,12 +117,16 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             self._cross_device_ops = self._over_all(cards)
             keep_company(WorkerFiles(workers))
             draw_alike(workers.gather)
-            replicas = described(self._replica_counts, workers.hosts)
-            super()._log_devices(f", and {self._replicas} replicas: {replicas}.")
+            layout = described(self._replica_counts, workers.hosts)
+            super()._log_devices(f", and {self._replicas} replicas: {layout}.")
 
     def _over_all(self, cards: Sequence[Cards]) -> AcrossWorkers:
         """Return the collectives over all workers, given what each says of its devices."""
         local, workers = self._cross_device_ops, self._workers
+        if self._replicas_of_all is not None:
+            from mirrored.distribute.cross_device_ops.tree_across_workers import TreeAcrossWorkers
+
+            return TreeAcrossWorkers(local, workers, self._replica_counts)
         connected = agreed(workers, cards, self._replicas)
         if connected is None:  # Workers without cards never need the other.
             return AcrossWorkers(local, workers, self._replicas)
@@ -169,6 +185,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         return {
             "cluster_resolver": self._given_resolver,
             "communication_options": self._options,
+            "replicas": self._replicas_of_all,
         }
 
     # ------------------------------------------------------------------ variables
@@ -365,7 +382,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         for part in parts:
             starts.append(start)
             start += part.shape[axis]
-        return Mirrored([gathered.copy_to(device) for device in self.devices]), PerReplica(starts)
+        return Mirrored(per_replica_copies(gathered, self.devices)), PerReplica(starts)
 
     def _joined(self, parts: list[Tensor], axis: int) -> tuple[Tensor, int]:
         """Return the tensors of all workers' replicas joined, and where this worker's begin."""
@@ -410,3 +427,15 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
                 f"along one axis. Received: along axis {axis}, by worker, {by_worker}."
             )
         return [size for size, _ in by_worker]
+
+
+def _own_replicas(workers: Workers, names: Sequence[Any] | None, replicas: int) -> int:
+    """Return how many replicas of all this worker has: consecutive ones, as its devices are."""
+    counts = workers.gather(len(resolve(names)), "the number of devices")
+    if replicas < sum(counts):
+        raise ValueError(
+            "`replicas` must be at least the number of devices of all workers. Received: "
+            f"replicas={replicas} and {sum(counts)} devices, by worker {counts}. Use fewer devices."
+        )
+    before = sum(counts[: workers.rank])
+    return sum(split_sizes(replicas, sum(counts))[before : before + counts[workers.rank]])

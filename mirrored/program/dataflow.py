@@ -206,7 +206,7 @@ class Graph:
         labels_checked: Whether somebody looked at all labels before, so that no op has to.
         strategy: Whose replicas run in it, if any do: it has the threads to run them.
         lanes: For each replica the thread or stream that runs it, whose number its nodes and
-            values have; empty: each has its own. See `lanes`.
+            values have once a program is made; empty: each has its own. See `lanes`.
         one_thread: Whether all its products use one thread, for the bits of eager calls.
         asks_number: Whether it asked for a replica's number, by which replicas may differ.
         name: What the placement log calls a run of it.

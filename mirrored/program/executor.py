@@ -135,6 +135,10 @@ def make_program(
         ResourceExhaustedError: A device has no room for the program.
         OperatorNotAllowedInGraphError: It prints or checks values, and has devices with streams.
     """
+    if graph.strategy is not None and graph.strategy.lanes and not graph.lanes:
+        from mirrored.program.lanes import put_in_lanes  # Few strategies have them.
+
+        put_in_lanes(graph, graph.strategy.lanes)
     if any(is_offloaded(value.device.backend) for value in graph.values()):
         for node in graph.nodes:
             if node.op.ordered:

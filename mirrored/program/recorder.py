@@ -322,11 +322,6 @@ class GraphRecorder:
                 value.data, value.constant = np.asarray(value.constant.numpy()), None
         for kept in (self._bound, self._written, self._storages):
             kept.clear()  # The results have the recorder, and need not have its variables.
-        lanes = () if self.graph.strategy is None else self.graph.strategy.lanes
-        if lanes:
-            from mirrored.program.lanes import put_in_lanes  # Few strategies have them.
-
-            put_in_lanes(self.graph, lanes)
         return self.graph
 
     def _bind_to(self, variable: Any, storage: Any, place: int) -> None:

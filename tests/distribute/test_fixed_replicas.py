@@ -3,6 +3,7 @@
 import hashlib
 import pickle
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ import mirrored as mr
 from mirrored import devices, layers
 from mirrored.backends import product_settings
 from mirrored.distribute import MirroredStrategy, get_replica_context
-from mirrored.distribute.cross_device_ops.tree import tree_sum
+from mirrored.distribute.cross_device_ops.tree import join_subtrees, subtrees, tree_sum
 from mirrored.program import Program
 
 Simulate = Callable[..., Any]
@@ -280,6 +281,20 @@ def test_the_tree_depends_on_the_number_of_replicas(count: int, expected: Any) -
     assert grouping(count) == expected
 
 
+@given(count=st.integers(1, 40), ends=st.lists(st.integers(0, 40), max_size=4))
+def test_partial_sums_of_workers_join_to_the_tree(count: int, ends: list[int]) -> None:
+    """However the replicas are cut into consecutive parts, of which some may be empty."""
+    bounds = [0, *sorted(min(end, count) for end in ends), count]
+    known: dict[range, Any] = {}
+    for first, last in pairwise(bounds):
+        leaves = {range(i, i + 1): i for i in range(first, last)}
+        for part in subtrees(range(count), range(first, last)):
+            known[part] = join_subtrees(part, leaves, lambda left, right: (left, right))
+    assert sorted(i for part in known for i in part) == list(range(count))
+    whole = join_subtrees(range(count), known, lambda left, right: (left, right))
+    assert whole == grouping(count)
+
+
 @cases("count", [1, 2, 5])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_every_sum_is_that_of_the_tree(count: int, dtype: str) -> None:
@@ -426,3 +441,25 @@ def test_refused(arguments: dict[str, Any], match: str, simulate: Simulate) -> N
     simulate(3)
     with pytest.raises(ValueError, match=match):
         MirroredStrategy(**arguments)
+
+
+@pytest.mark.behaviour("fixed-replicas-of-workers")
+@cases(
+    ("replicas", "match"),
+    [
+        (2, "devices of all workers. Received: replicas=2 and 3 devices, by worker .3."),
+        (0, "Received: replicas=0"),
+        (1025, "at most 1024"),
+    ],
+)
+def test_refused_of_workers(replicas: int, match: str, simulate: Simulate) -> None:
+    simulate(3)
+    with pytest.raises(ValueError, match=match):
+        mr.distribute.MultiWorkerMirroredStrategy(replicas=replicas)
+
+
+def test_a_worker_alone_is_as_one_process(simulate: Simulate) -> None:
+    simulate(2)
+    strategy = mr.distribute.MultiWorkerMirroredStrategy(replicas=5)
+    assert strategy.copy_numbers == MirroredStrategy(replicas=5).copy_numbers == [0, 0, 0, 1, 1]
+    assert strategy.arguments()["replicas"] == strategy.num_replicas_in_sync == 5

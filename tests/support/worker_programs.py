@@ -1,6 +1,7 @@
 """What workers run in tests: `launching.launch` starts them, and gives each what they take."""
 
 import contextlib
+import functools
 import gc
 import io
 import itertools
@@ -35,6 +36,12 @@ def trained(
         [train(case, own_devices(), floatx, strategy_of) for case, floatx in cases],
         {name: run(WAYS[name], own_devices(), strategy_of) for name in names},
     )
+
+
+def fixed(given: Sequence[tuple[Case, str]]) -> list[dict[str, Any]]:
+    """Return what each case leaves with eight replicas of all workers together."""
+    strategy = functools.partial(mr.distribute.MultiWorkerMirroredStrategy, replicas=8)
+    return [train(case, own_devices(), floatx, strategy) for case, floatx in given]
 
 
 def meanwhile(given: Any) -> list[Any]:

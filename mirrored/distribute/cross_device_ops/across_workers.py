@@ -19,7 +19,12 @@ from mirrored.distribute.cross_device_ops.buckets import (
     reduced_as_vectors,
     taken_apart,
 )
-from mirrored.distribute.cross_device_ops.collectives import CrossDeviceOps, of_sum, reduce_slices
+from mirrored.distribute.cross_device_ops.collectives import (
+    CrossDeviceOps,
+    of_sum,
+    per_replica_copies,
+    reduce_slices,
+)
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.distribute.cross_device_ops.worker_times import WorkerTimes
 from mirrored.ops import IndexedSlices
@@ -111,9 +116,8 @@ class AcrossWorkers(CrossDeviceOps):
             return self._summed_meanwhile(reduce_op, batch, groups, options)
 
         def reduced(number: int, vectors: list[Tensor]) -> list[Tensor]:
-            first = self._local_sum(vectors, options)
-            total = self.over_workers(first, described(number, len(groups), first.spec))
-            return self._on_each(reduce_op, total, vectors)
+            what = described(number, len(groups), vectors[0].spec)
+            return self._on_each(reduce_op, self._total(vectors, options, what), vectors)
 
         return reduced_as_vectors(batch, groups, reduced)
 
@@ -147,6 +151,10 @@ class AcrossWorkers(CrossDeviceOps):
         ]
         return taken_apart(batch, groups, results)
 
+    def _total(self, vectors: list[Tensor], options: CommunicationOptions, what: str) -> Tensor:
+        """Return the sum over the replicas of all workers."""
+        return self.over_workers(self._local_sum(vectors, options), what)
+
     def _local_sum(self, vectors: list[Tensor], options: CommunicationOptions) -> Tensor:
         """Return the sum over this worker's replicas."""
         return self._local.batch_all_reduce_implementation(ReduceOp.SUM, [vectors], options)[0][0]
@@ -157,7 +165,7 @@ class AcrossWorkers(CrossDeviceOps):
         """Return the reduction on the device of each replica, given the sum over the workers."""
         with devices.device(total._device):
             result = of_sum(reduce_op, total, self._replicas)
-        return [result.copy_to(vector._device) for vector in vectors]
+        return per_replica_copies(result, [vector._device for vector in vectors])
 
     def gather_implementation(
         self, values: Sequence[Tensor], destination: Device, axis: int

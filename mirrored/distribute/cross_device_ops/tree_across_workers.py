@@ -1,0 +1,127 @@
+"""Sums over a fixed number of replicas of several workers: the tree is that of one worker.
+
+Each worker sums the largest subtrees that consist of its replicas. The workers exchange these
+partial sums as bytes, and each of them adds the rest.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirrored import devices, ops
+from mirrored.devices import Device
+from mirrored.distribute.cross_device_ops.across_workers import AcrossWorkers
+from mirrored.distribute.cross_device_ops.collectives import CrossDeviceOps, of_sum, reduce_slices
+from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
+from mirrored.distribute.cross_device_ops.reduction_to_one_device import sum_on
+from mirrored.distribute.cross_device_ops.tree import join_subtrees, subtrees
+from mirrored.ops import IndexedSlices
+from mirrored.ops.hooks import only
+from mirrored.ops.op import Op
+from mirrored.ops.spec import TensorSpec
+from mirrored.ops.tensor import Tensor
+from mirrored.workers import Workers
+
+
+class TreeAcrossWorkers(AcrossWorkers):
+    """Sums over the tree of the replicas of all workers.
+
+    Args:
+        local: The collectives between the replicas of this worker.
+        workers: The workers.
+        counts: The number of replicas of each worker, by rank.
+    """
+
+    def __init__(self, local: CrossDeviceOps, workers: Workers, counts: Sequence[int]) -> None:
+        super().__init__(local, workers, sum(counts))
+        ends = [0, *accumulate(counts)]
+        self._first = ends[workers.rank]
+        of_workers = [
+            subtrees(range(ends[-1]), range(first, last)) for first, last in pairwise(ends)
+        ]
+        self._own = of_workers[workers.rank]
+        self._all = [part for parts in of_workers for part in parts]
+
+    def sums_meanwhile(self, specs: Sequence[TensorSpec]) -> bool:
+        """Return whether sums go on beside what else a step computes: they do not."""
+        return False
+
+    def reduce_implementation(
+        self,
+        reduce_op: ReduceOp,
+        values: Sequence[Tensor],
+        destination: Device,
+        options: CommunicationOptions,
+    ) -> Tensor:
+        """Compute `reduce`; its arguments are checked."""
+        total = self._total(list(values), options, "a value")
+        with devices.device(destination):
+            return of_sum(reduce_op, total.copy_to(destination), self._replicas)
+
+    def _total(self, vectors: list[Tensor], options: CommunicationOptions, what: str) -> Tensor:
+        shape, size = vectors[0].shape, vectors[0].size
+        known = {
+            range(number, number + 1): vector for number, vector in enumerate(vectors, self._first)
+        }
+        with only(), devices.device(vectors[0]._device):
+            own = [ops.reshape(join_subtrees(part, known, _add), (size,)) for part in self._own]
+            joined = own[0] if len(own) == 1 else ops.concat(own, axis=0)
+            # A card has no kernel for it, so that the host gathers.
+            rows = _GATHER(
+                joined, size=size * len(self._all), gather_now=self._gather_now, what=what
+            ).copy_to(vectors[0]._device)
+            parts = {
+                part: ops.reshape(rows[i * size : (i + 1) * size], shape)
+                for i, part in enumerate(self._all)
+            }
+            return join_subtrees(range(self._replicas), parts, _add)
+
+    def _gather_now(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> None:
+        """Gather over the workers, and note how long each of them took up to now."""
+        self.times.stop()
+        np.concatenate(self._workers.gather_arrays(vector, what), out=out)
+        self.times.go_on()
+
+    def reduce_slices_implementation(
+        self, reduce_op: ReduceOp, slices: Sequence[IndexedSlices], destination: Device
+    ) -> IndexedSlices:
+        """Compute `reduce` of indexed slices: of the rows of all replicas, in their order."""
+        parts = []
+        label = "rows of indexed slices"
+        own = [[np.asarray(of.numpy()) for of in (part.values, part.indices)] for part in slices]
+        values, rows = (
+            self._workers.gather_arrays(np.concatenate(arrays), label)
+            for arrays in zip(*own, strict=True)
+        )
+        for pair in zip(values, rows, strict=True):
+            parts.append(IndexedSlices(*pair, slices[0].dense_shape))
+        total = reduce_slices(ReduceOp.SUM, parts, destination)
+        if reduce_op is ReduceOp.SUM:
+            return total
+        with devices.device(destination):
+            return IndexedSlices(total.values / self._replicas, total.indices, total.dense_shape)
+
+
+def _add(left: Tensor, right: Tensor) -> Tensor:
+    return sum_on([left, right], left._device)
+
+
+def _gather(
+    xp: Any, out: Any, x: Any, *_: Any, gather_now: Callable[..., None], **settings: Any
+) -> None:
+    """Gather over the workers; the sums before this one are inputs that are not read."""
+    gather_now(x.reshape(-1), out.reshape(-1), settings["what"])
+
+
+# Strategies alone call it: it is not in the table of ops.
+_GATHER = Op(
+    name="CollectiveGatherV2",
+    infer=lambda x, *_, size, **__: TensorSpec((size,), x.dtype),
+    kernel=_gather,
+    whole=True,
+    stateful=True,
+    ordered=True,
+)
