@@ -23,6 +23,8 @@ from mirrored.program.rewriting import Rewriting
 _LARGE = 1 << 20
 # Of the operations of all products, those that have to be in parts: the others run on one thread.
 _LEAST_SHARE = 0.9
+# What sums of parts have the precision of: floats of 16 bits are rounded once, and so not added.
+_SUMMED = (np.float32, np.float64)
 
 
 class _Cut(NamedTuple):
@@ -152,7 +154,7 @@ class _Parts(Rewriting):
         spec = node.output.spec
         if node.op is not OPS["MatMul"] or not node.attrs["transpose_a"]:
             return False
-        if spec.dtype not in (np.float32, np.float64) or node.output.nbytes < _LARGE:
+        if spec.dtype not in _SUMMED or node.output.nbytes < _LARGE:
             return False
         first = self._cut_of(node.inputs[0])
         if first is None or first.axis != 0 or spec.shape[0] < self._count:
@@ -183,7 +185,9 @@ class _Parts(Rewriting):
         if all(axis is None for axis in axes):
             return None
         rule = RULES.get(node.op.name) or (_elementwise if node.op.elementwise else None)
-        return None if rule is None else rule(_Call(node, axes))
+        plan = None if rule is None else rule(_Call(node, axes))
+        is_sum = plan is not None and plan.axis is None
+        return None if is_sum and node.output.spec.dtype not in _SUMMED else plan
 
     def _inputs_of(self, node: Node, plan: _Plan) -> list[Sequence[Value]] | None:
         """Return what the parts of a node read, by input; None: it cannot be cut in this way."""
@@ -206,8 +210,8 @@ class _Parts(Rewriting):
                 whole = self.of(value)
                 if axis is None:
                     inputs[i] = [whole] * self._count
-                elif axis or sizes is None:
-                    return None  # Its parts are not one after the other in memory.
+                elif axis or sizes is None or whole.spec.shape[:1] != (sum(sizes),):
+                    return None  # It has no such parts, or they are not one after the other.
                 else:
                     inputs[i] = _rows_of(whole, sizes, repeats=i in plan.repeats)
         return [parts for parts in inputs if parts is not None]
@@ -343,7 +347,8 @@ def _matrix_product(call: _Call) -> _Plan | None:
 
 
 def _column_sums(call: _Call) -> _Plan | None:
-    return _Plan([0, 0], None, call.node.op) if call.axes[1] == 0 else None
+    cut = call.axes[-1] == 0
+    return _Plan([0] * len(call.axes), None, call.node.op) if cut else None
 
 
 def _many_products(call: _Call) -> _Plan | None:
@@ -361,11 +366,11 @@ def _reduction(call: _Call) -> _Plan | None:
     reduced = reduced if isinstance(reduced, tuple) else (reduced,)
     rank = len(call.shapes[0])
     reduced = tuple(number % rank for number in reduced)
-    name, dtype = call.node.op.name, call.node.output.spec.dtype
+    name = call.node.op.name
     if axis not in reduced:
         gone = 0 if call.attrs.get("keepdims") else sum(number < axis for number in reduced)
         return _Plan([axis], axis - gone, call.node.op)
-    if dtype not in (np.float32, np.float64) or name not in ("Sum", "Mean"):
+    if name not in ("Sum", "Mean"):
         return None
     divisor = math.prod(call.shapes[0][number] for number in reduced) if name == "Mean" else 1
     return _Plan([axis], None, OPS["Sum"], divisor=divisor)
@@ -405,11 +410,11 @@ def _classes(call: _Call) -> _Plan | None:
     """Cut the labels of a loss, and the scores of their examples along rows or columns."""
     if "by_class" in call.attrs:  # Labels, and the places where the examples' rows begin.
         return _Plan([0, 0], 0, call.node.op, repeats=(1,)) if call.axes[0] == 0 else None
-    scores, places = call.axes
-    if scores is None or places != 0:
+    scores, *others = call.axes
+    if scores is None or set(others) - {0, None}:
         return None
     is_loss = len(call.node.output.spec.shape) == 1
-    return _Plan([scores, 0], 0 if is_loss else scores, call.node.op)
+    return _Plan([scores, *[0] * len(others)], 0 if is_loss else scores, call.node.op)
 
 
 def _joined(call: _Call) -> _Plan | None:
@@ -445,6 +450,7 @@ RULES = _table(
             "Conv2DBackpropFilter Conv3DBackpropFilterV2 DepthwiseConv2dNativeBackpropFilter"
         ),
         _images(): (
+            "SoftmaxCrossEntropyGrad SoftmaxCrossEntropyWithLogits "
             "AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad MaxPool MaxPool3D MaxPool3DGrad "
             "MaxPool3DGradGrad MaxPoolGrad MaxPoolGradGrad"
         ),

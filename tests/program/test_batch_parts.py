@@ -138,6 +138,10 @@ IN_PARTS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
         lambda y, x: mr.nn.sparse_softmax_cross_entropy_with_logits(y, ops.matmul(x, WIDE)),
         [LABELS, X],
     ),
+    "SoftmaxCrossEntropyWithLogits": (
+        lambda x, y: mr.nn.softmax_cross_entropy_with_logits(ops.softmax(y), x),
+        [X, Y],
+    ),
     "ConcatV2": (lambda x, y: ops.concat([x, y], axis=1), [X, Y]),
 }
 WIDE = RNG.normal(size=(4, 40))
@@ -223,6 +227,26 @@ def test_random_functions_in_parts(
     check_plan(cut)
     for whole, value in zip(values_of(graph, arrays), values_of(cut, arrays, parts), strict=True):
         np.testing.assert_allclose(value, whole, rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_narrow_floats_are_summed_whole(dtype: str, bits: Any) -> None:
+    """They are added in float32 and rounded once, so the bits are those of one part."""
+
+    def function(x: Any, f: Any, y: Any) -> Any:
+        with mr.GradientTape() as tape:
+            tape.watch([x, f])
+            scores = mr.reduce_mean(mr.nn.conv2d(x, f, 1, "SAME"), axis=[1, 2])
+            losses = mr.nn.sparse_softmax_cross_entropy_with_logits(y, scores)
+            loss = ops.reduce_sum(ops.bias_add(scores, f[0, 0, 0])) + ops.reduce_mean(losses)
+        return [losses, *tape.gradient(loss, [x, f])]
+
+    narrow = [ops.cast(each, dtype).numpy() for each in (IMAGES, FILTER)]
+    arrays = [*narrow, LABELS % 3]
+    graph = recorded(function, arrays)
+    cut = _Parts(graph, PARTS).graph()
+    assert "Conv2D" in {node.op.name for node in cut.nodes if node.replica != SHARED}
+    assert bits(values_of(cut, arrays, PARTS)) == bits(values_of(graph, arrays))
 
 
 def test_few_operations_of_parts_are_no_parts() -> None:
