@@ -74,9 +74,7 @@ _MOST_AXES = 7  # As in TensorFlow; the kernel of cards has room for one more.
 # batch of indices, and for each of those `outer` ones. What is outside becomes -1, a row of nobody.
 
 
-def _infer_flat(
-    indices: TensorSpec, *, sizes: Shape, batch: Shape, outer: int, ignore: bool, op: str
-) -> TensorSpec:
+def _infer_flat(indices: TensorSpec, *, batch: Shape, outer: int, **_: Any) -> TensorSpec:
     count = math.prod(indices.shape[len(batch) : -1])
     return TensorSpec((math.prod(batch), outer, count), int64)
 
@@ -90,22 +88,13 @@ def _flat_workspace(
 
 
 def _flat(
-    xp: Any,
-    out: Any,
-    indices: Any,
-    *,
-    sizes: Shape,
-    batch: Shape,
-    outer: int,
-    ignore: bool,
-    op: str,
-    workspace: Any,
+    xp: Any, out: Any, indices: Any, *, workspace: Any, sizes: Shape, ignore: bool, **attrs: Any
 ) -> None:
     if not out.size:
         return
     matrices, *masks = workspace
     count_up_into(xp, matrices)
-    xp.copyto(out, matrices.reshape(math.prod(batch), outer, 1))
+    xp.copyto(out, matrices.reshape(math.prod(attrs["batch"]), attrs["outer"], 1))
     columns = indices.reshape(len(out), 1, -1, len(sizes))
     for axis, size in enumerate(sizes):
         xp.multiply(out, size, out=out)
@@ -119,7 +108,7 @@ def _flat(
 
 
 def _check_flat(
-    indices: Any, *, sizes: Shape, batch: Shape, outer: int, ignore: bool, op: str
+    indices: Any, *, sizes: Shape, batch: Shape, ignore: bool, op: str, **_: Any
 ) -> Check | None:
     shape = (*batch, *sizes)
 

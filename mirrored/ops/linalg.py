@@ -63,9 +63,7 @@ def _grad_matmul(call: OpCall, g: Tensor) -> Grads:
     return [by_a, by_b]
 
 
-def _flops(
-    out: TensorSpec, a: TensorSpec, b: TensorSpec, *, transpose_a: bool, transpose_b: bool
-) -> int:
+def _flops(out: TensorSpec, a: TensorSpec, *_: TensorSpec, transpose_a: bool, **__: bool) -> int:
     count: int = 2 * math.prod(out.shape) * a.shape[-2 if transpose_a else -1]
     return count
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.op import Op, register
 from mirrored.ops.spec import (
+    ALL_DTYPES,
     FLOATS_AND_INDICES,
     DType,
     Shape,
@@ -134,7 +135,7 @@ def fill(out: Any, state: Any, first: int, per_block: int, make: Make) -> None:
         flat[begin:end] = values[begin - start : end - start]
 
 
-def _uniform(xp: Any, out: Any, state: Any, *, shape: Shape, dtype: DType, first: int) -> None:
+def _uniform(xp: Any, out: Any, state: Any, *, dtype: DType, first: int, **_: Any) -> None:
     if dtype == float32:
         fill(out, state, first, 4, lambda words: [unit_float(word) for word in words])
     else:
@@ -150,23 +151,13 @@ def _integers(words: list[Words], dtype: DType) -> list[Words]:
     return words if dtype.itemsize == 4 else [whole(*words[:2]), whole(*words[2:])]
 
 
-def _uniform_full_int(
-    xp: Any, out: Any, state: Any, *, shape: Shape, dtype: DType, first: int
-) -> None:
+def _uniform_full_int(xp: Any, out: Any, state: Any, *, dtype: DType, first: int, **_: Any) -> None:
     bits = out.view(f"u{dtype.itemsize}")
     fill(bits, state, first, 16 // dtype.itemsize, lambda words: _integers(words, dtype))
 
 
 def _uniform_int(
-    xp: Any,
-    out: Any,
-    state: Any,
-    *,
-    shape: Shape,
-    dtype: DType,
-    first: int,
-    minval: int,
-    maxval: int,
+    xp: Any, out: Any, state: Any, *, dtype: DType, first: int, minval: int, maxval: int, **_: Any
 ) -> None:
     # The sum of the least value wraps around to where it belongs.
     least, span = np.uint64(minval % 2**64), np.uint64(maxval - minval)
@@ -181,13 +172,11 @@ def _uniform_int(
     fill(out.view(f"u{dtype.itemsize}"), state, first, 16 // dtype.itemsize, make)
 
 
-def _normal(xp: Any, out: Any, state: Any, *, shape: Shape, dtype: DType, first: int) -> None:
+def _normal(xp: Any, out: Any, state: Any, *, dtype: DType, first: int, **_: Any) -> None:
     fill(out, state, first, 16 // dtype.itemsize, lambda words: normals(words, dtype))
 
 
-def _truncated_normal(
-    xp: Any, out: Any, state: Any, *, shape: Shape, dtype: DType, first: int
-) -> None:
+def _truncated_normal(xp: Any, out: Any, state: Any, *, dtype: DType, first: int, **_: Any) -> None:
     # Groups of numbers have blocks of their own, of which each takes normal ones up to two
     # deviations from 0, until it has enough.
     flat, stream, group = out.reshape(-1), Stream(state), 16 // dtype.itemsize
@@ -238,34 +227,26 @@ def _infer_state(seed: TensorSpec) -> TensorSpec:
     return TensorSpec((3,), int64)
 
 
-def _draw(name: str, kernel: Callable[..., None]) -> Op:
-    """Enter an op that draws from a state."""
-    return register(Op(name=name, infer=_infer, kernel=kernel, dtypes=_STATES, whole=True))
+def _enter(
+    name: str,
+    kernel: Callable[..., None],
+    infer: Callable[..., TensorSpec] = _infer,
+    dtypes: frozenset[DType] = _STATES,
+    workspace: Callable[..., tuple[TensorSpec, ...]] | None = None,
+) -> Op:
+    """Enter an op of a state."""
+    return register(
+        Op(name=name, infer=infer, kernel=kernel, dtypes=dtypes, workspace=workspace, whole=True)
+    )
 
 
-KEY_COUNTER = register(
-    Op(
-        name="StatelessRandomGetKeyCounter",
-        infer=_infer_state,
-        kernel=_key_counter,
-        dtypes=_STATES,
-        whole=True,
-    )
-)
-SKIP = register(
-    Op(
-        name="RngReadAndSkip",
-        infer=lambda state, **_: state,
-        kernel=_skip,
-        dtypes=_STATES,
-        whole=True,
-    )
-)
-UNIFORM = _draw("StatelessRandomUniformV2", _uniform)
-UNIFORM_INT = _draw("StatelessRandomUniformIntV2", _uniform_int)
-UNIFORM_FULL_INT = _draw("StatelessRandomUniformFullIntV2", _uniform_full_int)
-NORMAL = _draw("StatelessRandomNormalV2", _normal)
-TRUNCATED_NORMAL = _draw("StatelessTruncatedNormalV2", _truncated_normal)
+KEY_COUNTER = _enter("StatelessRandomGetKeyCounter", _key_counter, _infer_state)
+SKIP = _enter("RngReadAndSkip", _skip, lambda state, **_: state)
+UNIFORM = _enter("StatelessRandomUniformV2", _uniform)
+UNIFORM_INT = _enter("StatelessRandomUniformIntV2", _uniform_int)
+UNIFORM_FULL_INT = _enter("StatelessRandomUniformFullIntV2", _uniform_full_int)
+NORMAL = _enter("StatelessRandomNormalV2", _normal)
+TRUNCATED_NORMAL = _enter("StatelessTruncatedNormalV2", _truncated_normal)
 
 
 # ------------------------------------------------------------------------------------ distributions
@@ -421,9 +402,9 @@ def _categorical(
     logits: Any,
     *,
     num_samples: int,
-    dtype: DType,
     first: int,
     workspace: Any,
+    **_: Any,
 ) -> None:
     sums, finite = workspace
     for number, row in enumerate(logits):
@@ -466,12 +447,7 @@ def _shuffle(
 
 def _infer_rates(name: str) -> Callable[..., TensorSpec]:
     def infer(
-        state: TensorSpec,
-        rates: TensorSpec,
-        *,
-        shape: Shape,
-        part: Part,
-        dtype: DType | None = None,
+        _: TensorSpec, rates: TensorSpec, *, shape: Shape, dtype: DType | None = None, **__: Any
     ) -> TensorSpec:
         rank = len(rates.shape)
         if rank and tuple(shape[-rank:]) != tuple(rates.shape):
@@ -499,34 +475,24 @@ def _infer_categorical(
     return TensorSpec((logits.shape[0], num_samples), dtype)
 
 
-def _enter(name: str, infer: Callable[..., TensorSpec], kernel: Callable[..., None]) -> Op:
-    """Enter an op of a state and parameters."""
-    return register(
-        Op(name=name, infer=infer, kernel=kernel, dtypes=FLOATS_AND_INDICES, whole=True)
-    )
-
-
-GAMMA = _enter("StatelessRandomGammaV3", _infer_rates("StatelessRandomGammaV3"), _gamma)
-POISSON = _enter("StatelessRandomPoisson", _infer_rates("StatelessRandomPoisson"), _poisson)
-CATEGORICAL = register(
-    Op(
-        name="StatelessMultinomial",
-        infer=_infer_categorical,
-        kernel=_categorical,
-        dtypes=FLOATS_AND_INDICES,
-        workspace=lambda state, logits, **_: (
-            TensorSpec(logits.shape[1:], float64),
-            TensorSpec(logits.shape[1:], bool_),
-        ),
-        whole=True,
-    )
+GAMMA, POISSON = (
+    _enter(name, kernel, _infer_rates(name), FLOATS_AND_INDICES)
+    for name, kernel in (("StatelessRandomGammaV3", _gamma), ("StatelessRandomPoisson", _poisson))
 )
-SHUFFLE = register(
-    Op(
-        name="StatelessShuffle",
-        infer=lambda state, value: value,
-        kernel=_shuffle,
-        workspace=lambda state, value: (TensorSpec(value.shape[:1], int64),),
-        whole=True,
-    )
+CATEGORICAL = _enter(
+    "StatelessMultinomial",
+    _categorical,
+    _infer_categorical,
+    FLOATS_AND_INDICES,
+    lambda state, logits, **_: (
+        TensorSpec(logits.shape[1:], float64),
+        TensorSpec(logits.shape[1:], bool_),
+    ),
+)
+SHUFFLE = _enter(
+    "StatelessShuffle",
+    _shuffle,
+    lambda state, value: value,
+    ALL_DTYPES,
+    lambda state, value: (TensorSpec(value.shape[:1], int64),),
 )

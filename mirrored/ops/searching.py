@@ -58,16 +58,14 @@ def _define_bound(name: str, *, right: bool) -> Op:
     )
 
 
-def _workspace(
-    rows: TensorSpec, values: TensorSpec, *, output_type: DType
-) -> tuple[TensorSpec, ...]:
+def _workspace(rows: TensorSpec, values: TensorSpec, **_: Any) -> tuple[TensorSpec, ...]:
     places, mask = TensorSpec(values.shape, int64), TensorSpec(values.shape, bool_)
     starts = TensorSpec((values.shape[0], 1), int64)
     return (starts, places, places, places, places, values, mask, mask)
 
 
 def _bound(
-    xp: Any, out: Any, rows: Any, values: Any, *, output_type: DType, workspace: Any, right: bool
+    xp: Any, out: Any, rows: Any, values: Any, *, workspace: Any, right: bool, **__: Any
 ) -> None:
     if not out.size:
         return

@@ -48,9 +48,7 @@ def _infer(x: TensorSpec, *, k: int, ascending: bool, output_type: DType) -> Ten
     return TensorSpec((*x.shape[:-1], k), output_type)
 
 
-def _workspace(
-    x: TensorSpec, *, k: int, ascending: bool, output_type: DType
-) -> tuple[TensorSpec, ...]:
+def _workspace(x: TensorSpec, **_: Any) -> tuple[TensorSpec, ...]:
     is_wide = x.dtype.itemsize > int32.itemsize
     keys, places = TensorSpec(x.shape, int64), TensorSpec(x.shape[-1:], int64)
     orders = TensorSpec(x.shape, int64 if is_wide else int32)
@@ -64,9 +62,7 @@ def _workspace(
     )
 
 
-def _top_k(
-    xp: Any, out: Any, x: Any, *, k: int, ascending: bool, output_type: DType, workspace: Any
-) -> None:
+def _top_k(xp: Any, out: Any, x: Any, *, k: int, ascending: bool, workspace: Any, **_: Any) -> None:
     if not out.size:
         return
     keys, places, orders, *others = workspace
