@@ -125,7 +125,7 @@ ALL = (
     PRODUCTS_OF_PARTS,
 )
 PEERS = (TENSORFLOW, TENSORFLOW_ARRAYS, TORCH, JAX)
-BY_NAME = {each.name: each for each in ALL}
+BY_NAME = {contender.name: contender for contender in ALL}
 
 
 def default_cache() -> Path:
@@ -223,7 +223,7 @@ def pairs(texts: Sequence[str], option: str, names: Sequence[str]) -> dict[str, 
 
 def main() -> None:
     """Make the environments that are asked for."""
-    names = list(dict.fromkeys(each.environment for each in ALL))
+    names = list(dict.fromkeys(contender.environment for contender in ALL))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("contenders", nargs="*", default=names, help=", ".join(names))
     parser.add_argument(

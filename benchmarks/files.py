@@ -66,8 +66,8 @@ def measured(python: Path, name: str, layers: int, rounds: int) -> dict[str, Any
 def line(name: str, found: Mapping[str, Any]) -> str:
     """Return a row of the table."""
     seconds = [found["save_s"], found["load_s"]]
-    cells = [f"{each:.2f}" for each in seconds]
-    cells += [f"{found['bytes'] / each / 1e9:.2f}" for each in seconds]
+    cells = [f"{taken:.2f}" for taken in seconds]
+    cells += [f"{found['bytes'] / taken / 1e9:.2f}" for taken in seconds]
     cells += [f"{found[key] / 2**20:.0f}" for key in ("save_bytes", "load_bytes")]
     return "| " + " | ".join([name, *cells]) + " |"
 

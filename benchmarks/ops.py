@@ -114,7 +114,7 @@ def times(row: Row, rounds: int) -> list[float]:
     """
     import mirrored as mr
 
-    tensors = [mr.constant(each) for each in row.inputs]
+    tensors = [mr.constant(array) for array in row.inputs]
     recorded = mr.function(row.ours)
     calls = [(row.numpys, row.inputs), (row.ours, tensors), (recorded, tensors)]
     expected = row.numpys(*row.inputs)
@@ -125,13 +125,13 @@ def times(row: Row, rounds: int) -> list[float]:
     for _ in range(rounds):
         for found, (function, inputs) in zip(taken, calls, strict=True):
             found.append(microseconds(function, inputs))
-    return [statistics.median(each) for each in taken]
+    return [statistics.median(times) for times in taken]
 
 
 def _arrays(result: Any) -> Array:
     """Return a result, or all of several, as one array."""
     parts = result if isinstance(result, tuple) else (result,)
-    return np.concatenate([np.ravel(np.asarray(each)).astype(np.float64) for each in parts])
+    return np.concatenate([np.ravel(np.asarray(part)).astype(np.float64) for part in parts])
 
 
 def microseconds(function: Callable[..., Any], inputs: Any) -> float:
@@ -147,7 +147,7 @@ def microseconds(function: Callable[..., Any], inputs: Any) -> float:
 def line(name: str, taken: list[float]) -> str:
     """Return a row of the table."""
     numpys, eager, recorded = taken
-    cells = [f"{each:.0f}" for each in taken]
+    cells = [f"{times:.0f}" for times in taken]
     cells += [f"{eager / numpys:.2f}", f"{recorded / numpys:.2f}"]
     return "| " + " | ".join([name, *cells]) + " |"
 

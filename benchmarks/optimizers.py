@@ -85,8 +85,8 @@ def check(found: Mapping[str, Mapping[str, Found]]) -> None:
     for size in SIZES:
         weights: dict[str, list[float]] = {}
         for sizes in found.values():
-            for name, each in sizes[size].items():
-                weights.setdefault(name.split()[0], []).append(each["weights"])
+            for name, row in sizes[size].items():
+                weights.setdefault(name.split()[0], []).append(row["weights"])
         for name, values in weights.items():
             if name != "SGD" and not all(math.isclose(v, values[0], rel_tol=1e-4) for v in values):
                 raise ValueError(f"The weights of {name} differ, of {size}: {values}.")

@@ -50,12 +50,12 @@ class Reference:
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
-        self.weights = [each.astype(np.float64) for each in initial_weights(workload)]
+        self.weights = [array.astype(np.float64) for array in initial_weights(workload)]
         self.layers = workload.layers
         for layer in self.layers[:-1] if workload.normalized else ():
             self.weights += [np.ones(layer.outputs), np.zeros(layer.outputs)]
-        self.velocities = [np.zeros_like(each) for each in self.weights]
-        self._squares = [np.zeros_like(each) for each in self.weights]
+        self.velocities = [np.zeros_like(weight) for weight in self.weights]
+        self._squares = [np.zeros_like(weight) for weight in self.weights]
         self._steps = 0
         self._margin = 1 if workload.padding == "same" else 0
 
@@ -77,7 +77,7 @@ class Reference:
     def _step(self, x: Array, y: Array) -> float:
         traces = self._forward(x)
         loss, gradient = self._loss(traces[-1].leaving, y)
-        gradients = [np.zeros_like(each) for each in self.weights]
+        gradients = [np.zeros_like(weight) for weight in self.weights]
         for index in reversed(range(len(self.layers))):
             layer, (entering, normal, leaving) = self.layers[index], traces[index]
             examples = tuple(range(leaving.ndim - 1))
@@ -220,5 +220,5 @@ def check_losses(workload: Workload) -> list[float]:
 def largest_relative_error(values: Sequence[float], expected: Sequence[float]) -> float:
     """Return the largest difference in relation to what was expected."""
     pairs = zip(values, expected, strict=True)
-    errors = [abs(value - each) / abs(each) for value, each in pairs]
+    errors = [abs(value - expected) / abs(expected) for value, expected in pairs]
     return math.inf if any(math.isnan(error) for error in errors) else max(errors)

@@ -76,11 +76,11 @@ def head(report: Report) -> str:
 
 def contenders(report: Report) -> str:
     """Return version, import time, installed size and BLAS of each contender."""
-    series = [each for group in report.speed.values() for each in group if each.facts]
-    series += [each for group in report.scaling.values() for each in group if each.facts]
+    series = [entry for group in report.speed.values() for entry in group if entry.facts]
+    series += [entry for group in report.scaling.values() for entry in group if entry.facts]
     rows = []
-    for name in dict.fromkeys(each.contender for each in series):
-        own = [each for each in series if each.contender == name]
+    for name in dict.fromkeys(entry.contender for entry in series):
+        own = [entry for entry in series if entry.contender == name]
         facts = own[0].facts
         versions = [str(facts["version"])]
         versions += [f"{key} {facts[key]}" for key in ("keras", "numpy") if key in facts]
@@ -174,7 +174,7 @@ def _problems(all_series: Sequence[Series]) -> str:
 
 def outcomes(report: Report) -> str:
     """Return the results for data that do not divide evenly."""
-    replicas = sorted({each.replicas for each in report.outcomes})
+    replicas = sorted({outcome.replicas for outcome in report.outcomes})
 
     def block(title: str, text: Callable[[Outcome], str]) -> str:
         rows = [
@@ -187,8 +187,8 @@ def outcomes(report: Report) -> str:
         return table([title, *map(str, replicas)], rows)
 
     by_name: dict[str, list[Outcome]] = {}
-    for each in report.outcomes:
-        by_name.setdefault(each.contender, []).append(each)
+    for outcome in report.outcomes:
+        by_name.setdefault(outcome.contender, []).append(outcome)
     loss = block(
         "loss by number of replicas",
         lambda e: shortened(e.problem) if e.problem else figure(e.loss, 5),
@@ -202,9 +202,9 @@ def outcomes(report: Report) -> str:
         lambda e: shortened(e.problem) if e.problem else difference(e.reference_difference),
     )
     problems = [
-        f"- {titled(each.contender)} on {each.replicas}: {each.problem[:300]}"
-        for each in report.outcomes
-        if each.problem
+        f"- {titled(outcome.contender)} on {outcome.replicas}: {outcome.problem[:300]}"
+        for outcome in report.outcomes
+        if outcome.problem
     ]
     return "\n\n".join([loss, weights, plain, *(["\n".join(problems)] if problems else [])])
 
@@ -212,18 +212,20 @@ def outcomes(report: Report) -> str:
 def all_reduces(report: Report) -> str:
     """Return what an all-reduce costs, beside a copy of the same bytes."""
     rows = []
-    for each in report.all_reduces:
-        if each.all_reduce_s is None or each.copy_s is None:
-            rows.append([each.workload, str(each.replicas), str(each.problem), *[NOTHING] * 3])
+    for result in report.all_reduces:
+        if result.all_reduce_s is None or result.copy_s is None:
+            rows.append(
+                [result.workload, str(result.replicas), str(result.problem), *[NOTHING] * 3]
+            )
             continue
         rows.append(
             [
-                each.workload,
-                str(each.replicas),
-                f"{each.size / 2**20:.3g}",
-                figure(each.size / each.all_reduce_s / 1e9),
-                figure(each.size / each.copy_s / 1e9),
-                figure(ratio(each.all_reduce_s, each.copy_s)),
+                result.workload,
+                str(result.replicas),
+                f"{result.size / 2**20:.3g}",
+                figure(result.size / result.all_reduce_s / 1e9),
+                figure(result.size / result.copy_s / 1e9),
+                figure(ratio(result.all_reduce_s, result.copy_s)),
             ]
         )
     header = ["gradients of", "replicas", "MiB a replica", "all-reduce, GB/s", "copy, GB/s"]
@@ -232,10 +234,10 @@ def all_reduces(report: Report) -> str:
 
 def scaling(report: Report) -> str:
     """Return mirrored's step over the number of replicas."""
-    counts = sorted({each.replicas for group in report.scaling.values() for each in group})
+    counts = sorted({entry.replicas for group in report.scaling.values() for entry in group})
     rows = []
     for name, group in report.scaling.items():
-        medians = {each.replicas: each.median for each in group}
+        medians = {entry.replicas: entry.median for entry in group}
         rows.append([f"{name}, us a step", *(figure(medians.get(n)) for n in counts)])
         one = medians.get(1)
         rows.append([f"{name}, to one", *(figure(ratio(medians.get(n), one)) for n in counts)])

@@ -139,9 +139,9 @@ class Report:
         """Return the report that ``to_json`` made dicts and lists of."""
         report = cls(**stored)
         for group in (report.speed, report.scaling):
-            group.update({name: [Series(**each) for each in rows] for name, rows in group.items()})
-        report.outcomes = [Outcome(**each) for each in stored["outcomes"]]
-        report.all_reduces = [AllReduce(**each) for each in stored["all_reduces"]]
+            group.update({name: [Series(**row) for row in rows] for name, rows in group.items()})
+        report.outcomes = [Outcome(**outcome) for outcome in stored["outcomes"]]
+        report.all_reduces = [AllReduce(**result) for result in stored["all_reduces"]]
         return report
 
     def figures(self) -> dict[str, Any]:
@@ -171,7 +171,7 @@ class Report:
     def fastest_peer(self, workload: str, replicas: int) -> float | None:
         """Return the least of the peers' medians."""
         medians = [self.median(workload, peer.name, replicas) for peer in PEERS]
-        return min((each for each in medians if each is not None), default=None)
+        return min((median for median in medians if median is not None), default=None)
 
 
 def ratio(numerator: float | None, denominator: float | None) -> float | None:

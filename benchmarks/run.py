@@ -84,9 +84,9 @@ class Settings:
     def present(self, contenders: Sequence[Contender]) -> list[Contender]:
         """Return those that are asked for and have an environment."""
         return [
-            each
-            for each in contenders
-            if each.name in self.names and each.environment in self.environments
+            contender
+            for contender in contenders
+            if contender.name in self.names and contender.environment in self.environments
         ]
 
 
@@ -170,17 +170,19 @@ def speed_entries(name: str, settings: Settings) -> list[tuple[Contender, int]]:
     forms = FORMS if name in IN_EVERY_FORM else ()
     is_fixed = name in FIXED_WORKLOADS
     contenders = settings.present([MIRRORED, *forms, *[FIXED] * is_fixed, *PEERS])
-    entries = [(each, replicas) for replicas in (1, settings.replicas) for each in contenders]
+    entries = [
+        (contender, replicas) for replicas in (1, settings.replicas) for contender in contenders
+    ]
     if name in IN_EVERY_FORM and settings.replicas % 2 == 0:
-        entries += [(each, settings.replicas) for each in settings.present(IN_WORKERS)]
+        entries += [(contender, settings.replicas) for contender in settings.present(IN_WORKERS)]
     limits = settings.present([PRODUCTS, *[PRODUCTS_OF_PARTS] * is_fixed])
-    return entries + [(each, 1) for each in limits]
+    return entries + [(contender, 1) for contender in limits]
 
 
 def scaling_entries(name: str, settings: Settings) -> list[tuple[Contender, int]]:
     """Return mirrored alone, on one to eight replicas, where a workload is measured so."""
     contenders = settings.present([MIRRORED]) if name in SCALING_WORKLOADS else ()
-    return [(each, replicas) for replicas in SCALING_REPLICAS for each in contenders]
+    return [(contender, replicas) for replicas in SCALING_REPLICAS for contender in contenders]
 
 
 # ---------------------------------------------------------------------------- results, all-reduce
@@ -192,7 +194,7 @@ def measure_outcomes(settings: Settings) -> list[Outcome]:
     reference.fit(*make_data(UNEVEN), RESULT_EPOCHS)
     outcomes = []
     # Both forms of TensorFlow do the same here: without whole batches it is given arrays.
-    peers = [each for each in PEERS if each is not TENSORFLOW_ARRAYS]
+    peers = [peer for peer in PEERS if peer is not TENSORFLOW_ARRAYS]
     for contender in settings.present([MIRRORED, *peers]):
         one: tuple[float, list[Array]] | None = None
         for replicas in RESULT_REPLICAS:
@@ -223,7 +225,7 @@ def _train_uneven(
     except ContenderError as error:
         outcome.problem = str(error)
         return None
-    return answer["losses"][-1], [np.asarray(each) for each in answer["weights"]]
+    return answer["losses"][-1], [np.asarray(weight) for weight in answer["weights"]]
 
 
 def largest_difference(values: Sequence[Array], expected: Sequence[Array]) -> float:
@@ -279,7 +281,7 @@ def add_environments(parser: argparse.ArgumentParser) -> None:
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the command line, with the lengths that ``--quick`` stands for."""
-    names = [each.name for each in ALL]
+    names = [contender.name for contender in ALL]
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__.splitlines()[0])
     parser.add_argument("--workloads", nargs="+", choices=TIMED, default=list(TIMED))
     parser.add_argument("--contenders", nargs="+", choices=names, default=names)
@@ -319,7 +321,9 @@ def find_environments(arguments: argparse.Namespace) -> tuple[dict[str, Path], d
     The checkout is installed again, so that what is measured is what is here.
     """
     wanted = {BY_NAME[name].environment for name in arguments.contenders}
-    given = pairs(arguments.environment, "--environment", [each.environment for each in ALL])
+    given = pairs(
+        arguments.environment, "--environment", [contender.environment for contender in ALL]
+    )
     found, skipped = {}, {}
     for name in sorted(wanted):
         path = Path(given.get(name, arguments.cache / name))
@@ -393,7 +397,7 @@ def measure(arguments: argparse.Namespace, report: Report) -> None:
     if "results" in arguments.parts and not report.outcomes:
         report.outcomes = measure_outcomes(settings)
     if "all-reduce" in arguments.parts and settings.present([MIRRORED]):
-        done = {each.workload for each in report.all_reduces}
+        done = {result.workload for result in report.all_reduces}
         names = [name for name in arguments.workloads if name not in done]
         report.all_reduces += [measure_all_reduce(name, settings) for name in names]
     keep()

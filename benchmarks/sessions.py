@@ -75,7 +75,7 @@ def _function_step(x: Array, y: Array, weights: list[Array]) -> Step:
     import mirrored as mr
 
     made = [(mr.Variable(w), mr.Variable(np.zeros(w.shape[1], np.float32))) for w in weights]
-    variables = [each for pair in made for each in pair]
+    variables = [variable for pair in made for variable in pair]
     optimizer = mr.optim.SGD(_RATE)
 
     @mr.function
@@ -111,7 +111,7 @@ def times(steps: tuple[Step, Step], rounds: int) -> list[float]:
     for _ in range(rounds):
         for found, step in zip(taken, steps, strict=True):
             found.append(microseconds(step, ()))
-    return [statistics.median(each) for each in taken]
+    return [statistics.median(times) for times in taken]
 
 
 def main() -> None:

@@ -120,8 +120,8 @@ class Workload:
     @property
     def parameter_bytes(self) -> int:
         """The size of all gradients together, which an all-reduce moves."""
-        scales = 2 * sum(each.outputs for each in self.layers[:-1]) if self.normalized else 0
-        return 4 * (sum((each.inputs + 1) * each.outputs for each in self.layers) + scales)
+        scales = 2 * sum(layer.outputs for layer in self.layers[:-1]) if self.normalized else 0
+        return 4 * (sum((layer.inputs + 1) * layer.outputs for layer in self.layers) + scales)
 
 
 def _many(name: str, sizes: tuple[int, ...], batch: int, steps: int, **options: Any) -> Workload:
@@ -130,8 +130,8 @@ def _many(name: str, sizes: tuple[int, ...], batch: int, steps: int, **options: 
 
 # Each has enough batches that what `fit` does once an epoch is a small part of a step.
 TIMED = {
-    each.name: each
-    for each in (
+    workload.name: workload
+    for workload in (
         _many("line", (1, 1), 64, 512, loss="mse", learning_rate=0.05, momentum=0.0),
         _many("digits", (64, 128, 10), 128, 256),
         _many("mnist", (784, 512, 512, 10), 256, 64),
@@ -184,7 +184,7 @@ def matrix_products(workload: Workload) -> list[Product]:
     These are the layers' outputs, the weights' gradients, and the gradients of all layers' inputs
     but the first's, which no training needs. A convolution has a row for each window.
     """
-    layers = [(workload.batch * each.places, each.inputs, each.outputs) for each in workload.layers]
+    layers = [(workload.batch * x.places, x.inputs, x.outputs) for x in workload.layers]
     products = [Product("forward", *layer) for layer in layers]
     for index in reversed(range(len(layers))):
         rows, before, after = layers[index]

@@ -239,7 +239,7 @@ def _as_axes(axes: Any) -> tuple[int, ...] | None:
 
 
 def _projection_equation(free: int, bound: int, added: int) -> tuple[str, str]:
-    """Return an equation of so many axes that stay, are summed over, and are new; and the last."""
+    """Return an equation for the axes that stay, are summed over, and are new; and the last."""
     if free + bound + added > len(string.ascii_lowercase):
         raise ValueError(
             f"A projection must have at most {len(string.ascii_lowercase)} axes. Received: {free} "

@@ -11,9 +11,9 @@ def blas_facts() -> str:
     except ImportError:
         return "unknown, threadpoolctl is missing"
     found = [
-        f"{each['internal_api']} {each['version']}, kernel {each.get('architecture', 'unknown')}, "
-        f"{each['num_threads']} threads"
-        for each in threadpoolctl.threadpool_info()
-        if each["user_api"] == "blas"
+        f"{info['internal_api']} {info['version']}, kernel {info.get('architecture', 'unknown')}, "
+        f"{info['num_threads']} threads"
+        for info in threadpoolctl.threadpool_info()
+        if info["user_api"] == "blas"
     ]
     return "; ".join(found) or "none found"

@@ -108,10 +108,10 @@ def main() -> None:
         loaded.append(_measured(load, path))
     found = {
         "bytes": Path(path).stat().st_size,
-        "save_s": min(each for each, _ in saved),
-        "load_s": min(each for each, _ in loaded),
-        "save_bytes": max(each for _, each in saved),
-        "load_bytes": max(each for _, each in loaded),
+        "save_s": min(figure for figure, _ in saved),
+        "load_s": min(figure for figure, _ in loaded),
+        "save_bytes": max(figure for _, figure in saved),
+        "load_bytes": max(figure for _, figure in loaded),
     }
     print(json.dumps(found), file=answers, flush=True)
 

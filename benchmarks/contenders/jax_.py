@@ -122,7 +122,7 @@ class Jax:
         for layer in workload.layers[:-1] if workload.normalized else ():
             weights += [np.ones(layer.outputs, np.float32), np.zeros(layer.outputs, np.float32)]
         slots = [
-            [np.zeros_like(each) for each in weights]
+            [np.zeros_like(weight) for weight in weights]
             for _ in range(2 if workload.optimizer == "adam" else 1)
         ]
         state = (weights, slots, np.float32(0), np.float32(0))
@@ -151,7 +151,7 @@ class Jax:
 
     def weights(self) -> list[Array]:
         """Return kernel and bias of each layer."""
-        return [np.asarray(each) for each in self._state[0][: self._count]]
+        return [np.asarray(array) for array in self._state[0][: self._count]]
 
 
 def facts() -> dict[str, Any]:

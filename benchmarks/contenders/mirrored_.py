@@ -106,7 +106,7 @@ class InWorkers(Mirrored):
         """Return the seconds of a sum between the workers, for each of so many bytes."""
         from mirrored.workers.measuring import measure
 
-        return [each.seconds for each in measure(self.strategy.workers, sizes, turns=1)]
+        return [sums.seconds for sums in measure(self.strategy.workers, sizes, turns=1)]
 
 
 class ShortFits(Mirrored):

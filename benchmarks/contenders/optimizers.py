@@ -42,15 +42,15 @@ def mirrored(name: str, shapes: tuple[tuple[int, ...], ...]) -> Run:
         optimizer = _by_variable(mr)(_RATE, epsilon=_EPSILON)
     else:
         optimizer = getattr(mr.optim, name)(_RATE, **settings.get(name, {}))
-    weights = [mr.Variable(each) for each in values(shapes, 0)]
-    sources = [mr.Variable(each, trainable=False) for each in values(shapes, 1)]
+    weights = [mr.Variable(value) for value in values(shapes, 0)]
+    sources = [mr.Variable(value, trainable=False) for value in values(shapes, 1)]
 
     @mr.function
     def step() -> None:
-        gradients = [each * _FACTOR for each in sources]
+        gradients = [source * _FACTOR for source in sources]
         optimizer.apply_gradients(zip(gradients, weights, strict=True))
 
-    return step, lambda: sum(float(np.square(each.numpy()).sum()) for each in weights)
+    return step, lambda: sum(float(np.square(weight.numpy()).sum()) for weight in weights)
 
 
 def _by_variable(mr: Any) -> Any:
@@ -66,8 +66,8 @@ def torch(name: str, shapes: tuple[tuple[int, ...], ...]) -> Run:
     import torch
 
     kind, _, form = name.partition(" ")
-    weights = [torch.nn.Parameter(torch.from_numpy(each)) for each in values(shapes, 0)]
-    sources = [torch.from_numpy(each) for each in values(shapes, 1)]
+    weights = [torch.nn.Parameter(torch.from_numpy(value)) for value in values(shapes, 0)]
+    sources = [torch.from_numpy(value) for value in values(shapes, 1)]
     settings: dict[str, Any] = {form: True} if form else {}
     settings["weight_decay"] = _DECAY if kind == "AdamW" else 0.0
     optimizer = getattr(torch.optim, kind)(weights, _RATE, eps=_EPSILON, **settings)
@@ -79,7 +79,7 @@ def torch(name: str, shapes: tuple[tuple[int, ...], ...]) -> Run:
         optimizer.step()
 
     return step, lambda: sum(
-        float(each.detach().square().sum(dtype=torch.float64)) for each in weights
+        float(weight.detach().square().sum(dtype=torch.float64)) for weight in weights
     )
 
 
@@ -90,7 +90,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         *("Lion", "Lamb", "Adafactor", "ScheduleFreeAdamW", "Muon"),
     ),
     "torch": tuple(
-        f"{each}{form}" for each in ("Adam", "AdamW") for form in ("", " foreach", " fused")
+        f"{rule}{form}" for rule in ("Adam", "AdamW") for form in ("", " foreach", " fused")
     ),
 }
 LIBRARIES: dict[str, Callable[[str, tuple[tuple[int, ...], ...]], Run]] = {

@@ -81,7 +81,7 @@ class Contender:
         """Train three epochs from the initial weights; return losses and weights."""
         session = self._make(self.workload, self.replicas)
         losses = session.fit(session.load(*make_data(self.workload)), RESULT_EPOCHS, shuffle=False)
-        return {"losses": losses, "weights": [each.tolist() for each in session.weights()]}
+        return {"losses": losses, "weights": [weight.tolist() for weight in session.weights()]}
 
     def measure(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the microseconds of a step, over a `fit` of so many epochs.

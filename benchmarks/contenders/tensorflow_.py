@@ -91,7 +91,7 @@ class TensorFlow:
     def _dataset(self, x: Array, y: Array, shuffle: bool) -> Any:
         """Return batches without end. Only their order is shuffled, which is less than rows."""
         size = self.workload.batch // self.replicas
-        batches = tuple(each.reshape(-1, size, *each.shape[1:]) for each in (x, y))
+        batches = tuple(array.reshape(-1, size, *array.shape[1:]) for array in (x, y))
         dataset = tf.data.Dataset.from_tensor_slices(batches)
         if shuffle:
             dataset = dataset.shuffle(len(dataset))
@@ -109,7 +109,7 @@ class TensorFlow:
         else:
             options = data[shuffle]
         history = self.model.fit(epochs=epochs, verbose=0, **options)
-        return [float(each) for each in history.history["loss"]]
+        return [float(loss) for loss in history.history["loss"]]
 
     def weights(self) -> list[Array]:
         """Return kernel and bias of each layer."""

@@ -99,7 +99,7 @@ class Torch:
 
     def weights(self) -> list[Array]:
         """Return kernel and bias of each dense layer; PyTorch keeps kernels transposed."""
-        return [each.detach().numpy().T for each in self._module.parameters()]
+        return [parameter.detach().numpy().T for parameter in self._module.parameters()]
 
 
 class Permuted(torch.nn.Module):
@@ -125,7 +125,7 @@ def build_module(workload: Workload) -> Any:
     """
     activation = torch.nn.ReLU if workload.activation == "relu" else torch.nn.Tanh
     modules: list[Any] = [Permuted(0, 3, 1, 2)] if workload.image else []
-    weights = [torch.from_numpy(each) for each in initial_weights(workload)]
+    weights = [torch.from_numpy(array) for array in initial_weights(workload)]
     layers, images = workload.layers, bool(workload.image)
     for index, layer in enumerate(layers):
         kernel, bias = weights[2 * index : 2 * index + 2]

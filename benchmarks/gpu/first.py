@@ -116,7 +116,7 @@ def _tests(name: str, title: str = "", environment: Mapping[str, str] | None = N
 def taken(look: Look, limit: float) -> str:
     """Take a look, within so many seconds; return what it showed."""
     with tempfile.TemporaryDirectory() as folder:
-        words = [each.replace("{folder}", folder) for each in look.arguments]
+        words = [argument.replace("{folder}", folder) for argument in look.arguments]
         variables = {
             name: value.replace("{folder}", folder) for name, value in look.environment.items()
         }
@@ -165,7 +165,7 @@ def main(command_line: Sequence[str] | None = None) -> int:
         return STATUS_NO_GPU
     facts = machine.describe(gpu) | ({"stands in for a card": stand_in} if stand_in else {})
     heading = "\n".join(f"{name}: {fact}" for name, fact in facts.items())
-    chosen = [each for each in looks(stand_in) if any(word in each.title for word in asked.only)]
+    chosen = [look for look in looks(stand_in) if any(word in look.title for word in asked.only)]
     take_all(chosen, asked.minutes, asked.out, heading)
     say(f"Written: {asked.out}")
     return 0

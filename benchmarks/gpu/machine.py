@@ -65,7 +65,9 @@ def describe(details: dict[str, object]) -> dict[str, str]:
         "clock before": clock(card),
         "CuPy": installed(_CUPY) or "not installed",
         **{name: installed([name]) or "not installed" for name in _NEEDED},
-        **{name: found for name, (each, _) in _OPTIONAL.items() if (found := installed(each))},
+        **{
+            name: found for name, (package, _) in _OPTIONAL.items() if (found := installed(package))
+        },
         "mirrored": mr.__version__,
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "date": datetime.date.today().isoformat(),
@@ -74,7 +76,11 @@ def describe(details: dict[str, object]) -> dict[str, str]:
 
 def missing() -> dict[str, str]:
     """Return the optional parts that are not installed, and what goes without them."""
-    return {name: without for name, (each, without) in _OPTIONAL.items() if installed(each) is None}
+    return {
+        name: without
+        for name, (package, without) in _OPTIONAL.items()
+        if installed(package) is None
+    }
 
 
 def installed(distributions: Iterable[str]) -> str | None:
@@ -97,7 +103,7 @@ def clock(card: str) -> str:
     found = _smi(card, _FACTS)
     if found is None:
         return "unknown"
-    values = [each.strip() for each in found.split(",")]
+    values = [part.strip() for part in found.split(",")]
     names = ("SM", "SM at most", "memory", "temperature", "power")
     return ", ".join(f"{name} {value}" for name, value in zip(names, values, strict=True))
 

@@ -23,7 +23,7 @@ from benchmarks.results import ratio
 from benchmarks.workloads import matrix_products
 from mirrored.distribute.bandwidth import HEADING, Measurement
 
-TITLES = {each.name: each.title for each in CONTENDERS}
+TITLES = {contender.name: contender.title for contender in CONTENDERS}
 
 HEADER = (
     *("contender", "best", "median", "to products", "to mirrored"),
@@ -107,9 +107,9 @@ def tests(results: Results) -> Iterator[str]:
     if not results.files:
         yield "Not run."
         return
-    count = Counter(each["outcome"] for file in results.files for each in file.tests)
+    count = Counter(test["outcome"] for file in results.files for test in file.tests)
     said = ", ".join(f"{number} {outcome}" for outcome, number in sorted(count.items()))
-    yield f"{said or 'None'}, in {sum(each.seconds for each in results.files):.0f} s."
+    yield f"{said or 'None'}, in {sum(file.seconds for file in results.files):.0f} s."
     rows = [row for file in results.files for row in functions(file)]
     yield table(["test", "passed", "skipped", "failed", "seconds"], rows)
     for file in results.files:
@@ -119,33 +119,33 @@ def tests(results: Results) -> Iterator[str]:
 def functions(file: TestFile) -> Iterator[list[str]]:
     """Yield a row for each function of a file: how many of its cases ended how."""
     cases: dict[str, list[dict[str, object]]] = {}
-    for each in file.tests:
-        cases.setdefault(str(each["test"]).partition("[")[0], []).append(each)
+    for test in file.tests:
+        cases.setdefault(str(test["test"]).partition("[")[0], []).append(test)
     for name, own in cases.items():
-        ended = Counter(str(each["outcome"]) for each in own)
+        ended = Counter(str(entry["outcome"]) for entry in own)
         failed = len(own) - ended["passed"] - ended["skipped"]
-        seconds = sum(float(str(each["seconds"])) for each in own)
+        seconds = sum(float(str(entry["seconds"])) for entry in own)
         cells = (ended["passed"], ended["skipped"], failed)
-        yield [f"`{name}`", *(str(each) if each else NOTHING for each in cells), f"{seconds:.1f}"]
+        yield [f"`{name}`", *(str(cell) if cell else NOTHING for cell in cells), f"{seconds:.1f}"]
 
 
 def troubles(file: TestFile) -> Iterator[str]:
     """Yield each test that did not pass, with its reason, and how the process ended."""
     reasons = Counter(
-        (str(each["test"]).partition("[")[0], str(each["text"]).strip())
-        for each in file.tests
-        if each["outcome"] == "skipped"
+        (str(test["test"]).partition("[")[0], str(test["text"]).strip())
+        for test in file.tests
+        if test["outcome"] == "skipped"
     )
     if reasons:
         yield "\n".join(
             f"- skipped, {number} of `{name}`: {reason}"
             for (name, reason), number in reasons.items()
         )
-    for each in file.tests:
-        if each["outcome"] not in ("passed", "skipped"):
-            yield f"**{each['outcome']}**: `{each['test']}`"
-            if each["text"]:
-                yield fenced(str(each["text"]))
+    for test in file.tests:
+        if test["outcome"] not in ("passed", "skipped"):
+            yield f"**{test['outcome']}**: `{test['test']}`"
+            if test["text"]:
+                yield fenced(str(test["text"]))
     if file.problem:
         yield f"**{file.name}** {file.problem}:"
         yield fenced(file.last_lines or "it said nothing")
@@ -156,23 +156,27 @@ def troubles(file: TestFile) -> Iterator[str]:
 
 def all_reduces(results: Results) -> Iterator[str]:
     """Yield a table of sums for each set of devices, and one of the steps that wait for them."""
-    for where in dict.fromkeys(each.where for each in results.all_reduces):
+    for where in dict.fromkeys(result.where for result in results.all_reduces):
         lines = [HEADING]
-        for each in results.all_reduces:
-            if each.where == where:
-                lines += [str(Measurement(**row)) for row in each.rows]
-                lines += [f"{each.collective:<25} {each.problem}"] if each.problem else []
+        for result in results.all_reduces:
+            if result.where == where:
+                lines += [str(Measurement(**row)) for row in result.rows]
+                lines += [f"{result.collective:<25} {result.problem}"] if result.problem else []
         yield f"{where[0].upper()}{where[1:]}:"
         yield fenced("\n".join(lines))
-    measured = [each for each in results.all_reduces if each.steps]
+    measured = [result for result in results.all_reduces if result.steps]
     if measured:
-        names = list(dict.fromkeys(name for each in measured for name in each.steps))
+        names = list(dict.fromkeys(name for result in measured for name in result.steps))
         yield "Microseconds of a training step whose gradients they sum, float32, on one batch:"
         yield table(
             ["collective", "between", *names],
             [
-                [each.collective, each.where, *(figure(each.steps.get(name)) for name in names)]
-                for each in measured
+                [
+                    result.collective,
+                    result.where,
+                    *(figure(result.steps.get(name)) for name in names),
+                ]
+                for result in measured
             ],
         )
 
@@ -212,17 +216,17 @@ def speed(results: Results) -> Iterator[str]:
     for workload in WORKLOADS:
         for precision in PRECISIONS:
             own = [
-                each
-                for each in results.figures
-                if (each.workload, each.precision) == (workload, precision)
+                figure
+                for figure in results.figures
+                if (figure.workload, figure.precision) == (workload, precision)
             ]
             if not own:
                 continue
             yield f"### {workload}, {precision}"
             yield about(workload, results.clocks.get(f"{workload}, {precision}"))
-            yield table(HEADER, [row(each, results) for each in own])
+            yield table(HEADER, [row(entry, results) for entry in own])
             problems = [
-                f"- {TITLES[each.contender]}: {each.problem}" for each in own if each.problem
+                f"- {TITLES[entry.contender]}: {entry.problem}" for entry in own if entry.problem
             ]
             if problems:
                 yield "\n".join(problems)
@@ -231,7 +235,7 @@ def speed(results: Results) -> Iterator[str]:
 def about(workload: str, clock: str | None) -> str:
     """Return the sizes of a workload, its work, and the clock after it was measured."""
     made = WORKLOADS[workload]
-    flops = sum(each.flops for each in matrix_products(made))
+    flops = sum(product.flops for product in matrix_products(made))
     sizes = "-".join(map(str, made.sizes))
     return (
         f"{sizes}, batch {made.batch}; the products of a step are {flops / 1e9:.3g} billion "

@@ -62,7 +62,7 @@ class TestFile:
     def failed(self) -> bool:
         """Whether a test failed, or did not come to its end."""
         ended = {"passed", "skipped"}
-        return self.problem is not None or any(each["outcome"] not in ended for each in self.tests)
+        return self.problem is not None or any(test["outcome"] not in ended for test in self.tests)
 
 
 @dataclass
@@ -158,23 +158,23 @@ class Results:
     @property
     def failed(self) -> bool:
         """Whether a test failed."""
-        return any(each.failed for each in self.files)
+        return any(file.failed for file in self.files)
 
     def median(self, contender: Contender, workload: str, precision: str) -> float | None:
         """Return a contender's median, or None where there is none that can be trusted."""
-        for each in self.figures:
-            if (each.contender, each.workload, each.precision) == (
+        for figure in self.figures:
+            if (figure.contender, figure.workload, figure.precision) == (
                 contender.name,
                 workload,
                 precision,
             ):
-                return each.median if each.trusted else None
+                return figure.median if figure.trusted else None
         return None
 
     def fastest_peer(self, workload: str, precision: str) -> float | None:
         """Return the least of the peers' medians."""
-        medians = [self.median(each, workload, precision) for each in PEERS]
-        return min((each for each in medians if each is not None), default=None)
+        medians = [self.median(peer, workload, precision) for peer in PEERS]
+        return min((median for median in medians if median is not None), default=None)
 
 
 # By precision: docs/gpu.md has the bytes and launches that they are made of.
@@ -205,7 +205,7 @@ def compare_losses(figures: list[Figure]) -> None:
     Args:
         figures: Those of one workload and precision.
     """
-    having = [each for each in figures if each.losses]
+    having = [figure for figure in figures if figure.losses]
     if len(having) < 2:
         return
     middle = [statistics.median(step) for step in zip(*(f.losses for f in having), strict=True)]

@@ -105,7 +105,7 @@ class Speed:
 
     def _measure_together(self, workload: str, precision: str) -> None:
         say(f"  {workload}, {precision}")
-        figures = [Figure(each.name, workload, precision) for each in CONTENDERS]
+        figures = [Figure(contender.name, workload, precision) for contender in CONTENDERS]
         self.results.figures += figures
         both = list(zip(CONTENDERS, figures, strict=True))
         for contender, figure in both:
@@ -117,7 +117,7 @@ class Speed:
                 if figure.problem is None:
                     self._try(contender, figure, self._take_turn)
         self.results.clocks[f"{workload}, {precision}"] = self.clock()
-        worked = {each.script for each, figure in both if figure.problem is None}
+        worked = {contender.script for contender, figure in both if figure.problem is None}
         for script, server in list(self._servers.items()):
             try:
                 server.ask("release")

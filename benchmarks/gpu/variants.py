@@ -72,8 +72,8 @@ def with_narrow_sums() -> Iterator[None]:
 
 def _set_math_mode(mode: int) -> None:
     backend: Any = devices.get_device("GPU:0").backend
-    for each in (backend, getattr(backend, "beside", None)):
-        handle = getattr(getattr(each, "xp", None), "blas", None)  # A simulated GPU has none.
+    for side in (backend, getattr(backend, "beside", None)):
+        handle = getattr(getattr(side, "xp", None), "blas", None)  # A simulated GPU has none.
         if handle is not None:
             handle._ask("cublasSetMathMode", handle._handle, ctypes.c_int(mode))
 
@@ -118,7 +118,7 @@ def in_turns(sessions: Mapping[str, Resident], seconds: float, rounds: int) -> d
         for name in [*names[turn % len(names) :], *names[: turn % len(names)]]:
             sessions[name].run(1)
             taken[name].append(_microseconds(sessions[name], steps[name]))
-    return {name: statistics.median(each) for name, each in taken.items()}
+    return {name: statistics.median(times) for name, times in taken.items()}
 
 
 def _microseconds(session: Resident, steps: int) -> float:

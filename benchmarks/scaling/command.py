@@ -29,7 +29,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     )
     parser.add_argument("--note", help="a note on the machine, for the page")
     parsed = parser.parse_args(arguments)
-    parsed.contenders = list(dict.fromkeys(_known(each.name) for each, _ in ENTRIES))
+    parsed.contenders = list(dict.fromkeys(_known(entry.name) for entry, _ in ENTRIES))
     return parsed
 
 

@@ -28,9 +28,9 @@ def layout(workers: int, *, apart: bool) -> Contender:
 
 
 LAYOUTS = {
-    each.name: (each, workers)
+    contender.name: (contender, workers)
     for workers in (2, 4)
-    for each in (layout(workers, apart=False), layout(workers, apart=True))
+    for contender in (layout(workers, apart=False), layout(workers, apart=True))
 }
 ENTRIES = (
     (PRODUCTS, 1),
@@ -99,7 +99,7 @@ class Measured:
 
 def measure(found: Measured, settings: run.Settings, keep: Any) -> None:
     """Measure what has not been found yet; call `keep` after each part."""
-    entries = [each for each in ENTRIES if each[0].environment in settings.environments]
+    entries = [entry for entry in ENTRIES if entry[0].environment in settings.environments]
     for name in WORKLOADS if entries else ():
         if name not in found.steps:
             found.steps[name] = run.measure_together(TIMED[name], entries, settings)
@@ -120,7 +120,7 @@ def _measure_sums(
         try:
             process.ask("first_step")
             turns = [process.ask("sums", sizes=list(SIZES))["seconds"] for _ in range(found.rounds)]
-            found.sums[contender.name] = [min(each) for each in zip(*turns, strict=True)]
+            found.sums[contender.name] = [min(times) for times in zip(*turns, strict=True)]
         finally:
             process.kill()
     except ContenderError as error:

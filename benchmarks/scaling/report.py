@@ -22,7 +22,7 @@ from benchmarks.scaling.links import GB, all_reduce, bus_bandwidth
 from benchmarks.scaling.measured import LAYOUTS, SIZES, Measured
 from benchmarks.scaling.step import BUCKET
 
-SHOWN = tuple(each for each in COUNTS if each in (1, 8, 16, 64, 256, 1024))
+SHOWN = tuple(count for count in COUNTS if count in (1, 8, 16, 64, 256, 1024))
 TOP = (
     "# Scaling\n\n"
     "**What is said here of cards is a model, and not a measurement.** There was no card to "
@@ -65,7 +65,7 @@ def markdown(found: Measured, picture: str | None) -> str:
 def _machine(found: Measured) -> str:
     lines = [f"- {name}: {value}" for name, value in found.machine.items()]
     versions = {}
-    for series in (each for rows in found.steps.values() for each in rows):
+    for series in (row for rows in found.steps.values() for row in rows):
         facts = series.facts
         if facts and series.contender in (MIRRORED.name, TORCH.name):
             numpy = f", NumPy {facts['numpy']}" if "numpy" in facts else ""
@@ -91,7 +91,7 @@ def _steps(found: Measured) -> str:
     for title, contender, replicas in rows:
         fastest = [found.best(name, contender, replicas) for name in found.steps]
         if any(fastest):
-            cells.append([title, *(_us(each) for each in fastest)])
+            cells.append([title, *(_us(seconds) for seconds in fastest)])
     shared, _ = LAYOUTS["memory-2"]
     two = {name: found.best(name, shared, 2) for name in found.steps}
     for title, contender in (("2 replicas of one process", MIRRORED), ("PyTorch", TORCH)):
@@ -102,7 +102,7 @@ def _steps(found: Measured) -> str:
             for name in found.steps
         ]
         head = f"2 workers / {title}" if contender is MIRRORED else f"{title} / 2 workers"
-        cells.append([f"ratio: {head}", *(figure(each) for each in ratios)])
+        cells.append([f"ratio: {head}", *(figure(ratio) for ratio in ratios)])
     text = (
         f"The fastest of {found.rounds} turns, in microseconds a step of `fit`. The batch is that "
         "of all workers together."
@@ -187,20 +187,25 @@ def _what_it_takes() -> str:
 
 def _published() -> str:
     rows = []
-    for each in PUBLISHED:
-        seconds, name = all_reduce(each.size, each.cluster)
+    for published in PUBLISHED:
+        seconds, name = all_reduce(published.size, published.cluster)
         rows.append(
-            [f"[{each.what}]({each.address})", _size(each.size), *_both(each, seconds), name]
+            [
+                f"[{published.what}]({published.address})",
+                _size(published.size),
+                *_both(published, seconds),
+                name,
+            ]
         )
     return table(["", "size", "measured", "model", "error in time", "by"], rows)
 
 
-def _both(each: Published, seconds: float) -> list[str]:
-    if each.seconds is not None:
-        error = seconds / each.seconds - 1
-        return [f"{_us(each.seconds)} us", f"{_us(seconds)} us", f"{100 * error:+.0f}%"]
-    bandwidth = bus_bandwidth(each.size, each.cluster.ranks, seconds)
-    measured = each.bandwidth or 0.0
+def _both(published: Published, seconds: float) -> list[str]:
+    if published.seconds is not None:
+        error = seconds / published.seconds - 1
+        return [f"{_us(published.seconds)} us", f"{_us(seconds)} us", f"{100 * error:+.0f}%"]
+    bandwidth = bus_bandwidth(published.size, published.cluster.ranks, seconds)
+    measured = published.bandwidth or 0.0
     error = measured / bandwidth - 1
     return [
         f"{figure(measured / GB)} GB/s",

@@ -34,7 +34,7 @@ def count_of(rows: Rows) -> int:
 
 
 def rows_from(rows: Rows, begin: int, count: int) -> Rows:
-    """Return so many of some rows, or as many as there are, from the one at `begin` on."""
+    """Return `count` of some rows from `begin` on, or all if there are fewer."""
     if isinstance(rows, slice):
         return slice(rows.start + begin, min(rows.start + begin + count, rows.stop))
     return rows[begin : begin + count]

@@ -53,7 +53,7 @@ class Prefetched(Derived):
 
 
 class _Worker:
-    """The thread, and the queue that it fills with at most so many elements."""
+    """The thread, and the bounded queue that it fills."""
 
     def __init__(self, transform: Transform, iteration: Iteration, most: int) -> None:
         self._process = os.getpid()

@@ -242,7 +242,7 @@ class _Inflated:
         self._file.close()
 
     def read(self, size: int) -> bytes:
-        """Return so many bytes, or as many as there are."""
+        """Return a number of bytes, or all if there are fewer."""
         while len(self._ahead) < size:
             part = self._file.read(1 << 16)
             if not part:

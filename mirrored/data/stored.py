@@ -21,7 +21,7 @@ from mirrored.data.columns import arrays_in, is_frame, is_sparse, leaves_in, to_
 from mirrored.data.passes import Passes
 from mirrored.ops import SeedGenerator
 
-_AT_ONCE = 64 << 20  # Bytes that are read at once: so many rows are shuffled among each other.
+_AT_ONCE = 64 << 20  # Bytes that are read at once; their rows are shuffled among each other.
 _BLOCK = 1 << 20  # Bytes that lie together: a disk reads them about as fast as more.
 
 
@@ -233,7 +233,7 @@ def weighed(data: Given, class_weight: Mapping[int, float]) -> Given:
 
 
 def runs_of(blocks: Sequence[slice], most: int) -> Iterator[list[slice]]:
-    """Yield blocks, so many rows at a time; one that is too long is divided.
+    """Yield blocks of a number of rows; a longer block is divided.
 
     Example:
         >>> from mirrored.data.stored import runs_of

@@ -77,10 +77,11 @@ class Transform(ABC):
         """
 
     def open_rows(self, iteration: Iteration) -> Callable[[int], Rows]:
-        """Return what gives the rows of the next elements: of those with `slices` alone.
+        """Return a function of the rows of the next elements, for transforms with `slices` alone.
 
-        Which rows they are is told, and nothing gathered. At most so many elements are given as
-        are asked for, and none at the end; fewer before only of batches, where a pass ends.
+        The function returns row numbers and gathers nothing. It returns at most the number of
+        elements that it is called with, and none at the end. Before, it returns fewer only for
+        batches, where a pass ends.
 
         Args:
             iteration: As for `open`.

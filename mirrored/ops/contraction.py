@@ -141,7 +141,7 @@ def _parsed(equation: str, count: int) -> tuple[list[str], str]:
 
 
 def _spelled(term: str, spread: int) -> Labels:
-    """Return a term's labels, of which an ellipsis is so many."""
+    """Return a term's labels; an ellipsis stands for a number of them."""
     numbers = [str(place) for place in range(spread, 0, -1)]
     return tuple(
         itertools.chain.from_iterable(numbers if label == _ELLIPSIS else [label] for label in term)

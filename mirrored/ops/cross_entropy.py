@@ -316,7 +316,7 @@ def _of_one_shape(name: str, x: Tensor, other: str, y: Tensor) -> tuple[Tensor, 
     return x, y
 
 
-_FEW = 32  # Up to so many classes a copy that turns the logits costs less than it saves.
+_FEW = 32  # Up to this number of classes, a transposed copy of the logits costs less than it saves.
 
 
 def _infer_sparse(logits: TensorSpec, labels: TensorSpec, *_: TensorSpec) -> TensorSpec:

@@ -270,8 +270,8 @@ def gather_nd(
 
     Args:
         params: The tensor.
-        indices: Int32 or int64, of which the last axis has one index for each of so many axes of
-            the tensor; the result has the other axes in their place.
+        indices: Int32 or int64. The last axis has the indices along the first axes of the tensor;
+            the result has the other axes in their place.
         batch_dims: How many leading axes both have in common: for each of their elements there are
             indices of its own.
         name: Accepted for compatibility.

@@ -50,7 +50,7 @@ def take_constant_room(shape: Sequence[int], itemsize: int) -> None:
         itemsize: The bytes of an element.
 
     Raises:
-        ValueError: There is not so much.
+        ValueError: There is less room.
     """
     take = constant_rooms.get()
     if take is not None:

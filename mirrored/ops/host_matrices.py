@@ -16,7 +16,7 @@ from mirrored.ops.op import Gradient, Op, register
 from mirrored.ops.spec import WIDE_FLOATS, Shape, TensorSpec, check_same_dtype, shape_text
 from mirrored.ops.tensor import Tensor
 
-_CHUNK = 1 << 11  # Elements: NumPy's copies of so many take a quarter of what an op may have.
+_CHUNK = 1 << 11  # Elements whose copies in NumPy take a quarter of what an op may have.
 
 Compute = Callable[..., Any]
 

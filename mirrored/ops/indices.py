@@ -150,7 +150,7 @@ def flat_indices(
         indices: Of shape (*batch, ..., axes).
         sizes: The sizes of the axes.
         op: What errors call it.
-        batch: Leading axes, each element of which has so many rows of its own.
+        batch: Leading axes; each of their elements has its own rows.
         outer: How many times as many rows it has, in each of which the indices mean one.
         ignore: Whether what is outside becomes -1; otherwise it is refused where the host sees it.
     """

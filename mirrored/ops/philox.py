@@ -28,7 +28,7 @@ from mirrored.ops.spec import (
 )
 
 Words = NDArray[np.uint64]
-# Rejection may take many words for one number: so many blocks are set aside for each.
+# Rejection may take many words per number: this number of blocks is set aside for each.
 RESERVED = 256
 _STATES = frozenset({int64})
 _BLOCKS_AT_ONCE = 384  # Blocks a round: keeps the temporaries of a kernel small.

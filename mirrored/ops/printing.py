@@ -160,7 +160,7 @@ def _writer(stream: Any) -> Callable[[str], None]:
 
 
 def summary(array: Any, ends: int) -> str:
-    r"""Return an array as text: of each axis so many elements at both ends.
+    r"""Return an array as text, with N elements at both ends of each axis.
 
     Args:
         array: The array, or a number.

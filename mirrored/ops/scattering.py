@@ -41,7 +41,7 @@ from mirrored.ops.spec import (
 from mirrored.ops.tensor import Tensor
 
 _CHUNK = 1 << 14  # Elements at a time, whose places fit in a core's own cache.
-_WIDE = 512  # From so many elements on, a row is added faster by itself than by its elements.
+_WIDE = 512  # From this number of elements on, adding whole rows is faster than adding elements.
 
 # What combines two rows; and of extremes, where the second one takes the place of the first: NumPy
 # keeps every NaN, TensorFlow what its comparisons leave. They differ in how they treat a tie.
@@ -334,8 +334,7 @@ def scatter_nd(
     """Return zeros of a shape, with updates added where their indices say.
 
     Args:
-        indices: Int32 or int64, of which the last axis has one index for each of so many first axes
-            of the shape.
+        indices: Int32 or int64. The last axis has the indices along the first axes of the shape.
         updates: For each of them an element, or a slice along the other axes.
         shape: The shape.
         bad_indices_policy: "IGNORE" leaves out updates whose indices are outside.
@@ -386,8 +385,8 @@ def tensor_scatter_nd_update(
 
     Args:
         tensor: The tensor.
-        indices: Int32 or int64, of which the last axis has one index for each of so many first axes
-            of the tensor. Of several updates of one element the last one stays.
+        indices: Int32 or int64. The last axis has the indices along the first axes of the tensor.
+            Of several updates of one element the last one stays.
         updates: For each of them an element, or a slice along the other axes.
         name: Accepted for compatibility.
 

@@ -22,7 +22,7 @@ def _integers(value: Any, op: str) -> np.ndarray[Any, Any]:
 
 
 def slice(input_: TensorLike, begin: ShapeLike, size: ShapeLike, name: str | None = None) -> Tensor:
-    """Return a part of a tensor, of so many elements along each axis.
+    """Return a part of a tensor, with a number of elements along each axis.
 
     Args:
         input_: The tensor.

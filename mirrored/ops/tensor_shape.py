@@ -183,7 +183,7 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
         return _shape_of((*self, *other))
 
     def with_rank(self, rank: int) -> "TensorShape":
-        """Return the shape where it has `rank` axes; where that is unknown, a shape of so many.
+        """Return the shape if it has `rank` axes; if that is unknown, a shape with `rank` axes.
 
         Args:
             rank: How many.

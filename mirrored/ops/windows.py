@@ -28,7 +28,7 @@ class Axis(NamedTuple):
         taps: How many of them are in a window.
         stride: The distance of two windows.
         dilation: The distance of two taps.
-        before: How many elements of padding are before the first; negative: so many are skipped.
+        before: How many elements of padding are before the first; negative: elements are skipped.
         windows: How many windows there are.
     """
 

@@ -883,7 +883,7 @@ class Model(Layer):
                 None takes all; a dataset without end needs it.
             validation_steps: How many batches to validate on; None takes all.
             validation_batch_size: As `batch_size`, for validation; None is `batch_size`.
-            validation_freq: Validate after every so many epochs, or after those in a list,
+            validation_freq: Validate after every N-th epoch, or after those in a list,
                 counted from 1.
             validate_data: Whether to look for NaN and infinity first, in arrays before training,
                 in batches when they come. Keras has no such argument.

@@ -99,7 +99,7 @@ class Progbar:
             self._drawn = now
 
     def add(self, n: int, values: Iterable[tuple[str, Any]] | None = None) -> None:
-        """Note that so many further steps are done.
+        """Note that further steps are done.
 
         Args:
             n: Their number.

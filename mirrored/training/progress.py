@@ -62,7 +62,7 @@ class Bar:
             self._stack = stack.pop_all()
 
     def advance(self, steps: int, values: str) -> None:
-        """Show that so many steps are done."""
+        """Show the number of steps that are done."""
         if values:
             self._bar.set_postfix_str(values, refresh=False)
         self._bar.update(steps - self._bar.n)

@@ -56,7 +56,7 @@ def make_step(workload: Workload, bfloat16: bool) -> Any:
     def loss_of(weights: list[Any], x: Any, y: Any) -> Any:
         if bfloat16:
             x = x.astype(jnp.bfloat16)
-            weights = [each.astype(jnp.bfloat16) for each in weights]
+            weights = [weight.astype(jnp.bfloat16) for weight in weights]
         for index in range(0, len(weights), 2):
             x = x @ weights[index] + weights[index + 1]
             if index < len(weights) - 2:

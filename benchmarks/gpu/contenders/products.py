@@ -86,7 +86,7 @@ class Products:
 
     def _multiply(self) -> None:
         for product, a, b, out in self._work:
-            addresses = [int(each.data.ptr) for each in (a, b, out)]
+            addresses = [int(array.data.ptr) for array in (a, b, out)]
             self._blas.multiply(product, self._precision, *addresses)
 
     def _check(self, product: Product, a: Any, b: Any, out: Any) -> None:

@@ -133,7 +133,7 @@ def Print(
 
 
 def _summarized(array: Any, most: int) -> str:
-    """Return so many elements of an array as text, each axis but the last in brackets."""
+    """Return the first elements of an array as text, each axis but the last in brackets."""
     limit = array.size if most < 0 else most
     elements = iter(array.reshape(-1))
     parts: list[str] = []

@@ -61,7 +61,7 @@ _DEFAULTS: dict[tuple[str, str], Any] = {
     ("OneHot", "on_value"): 1.0,
     ("OneHot", "off_value"): 0.0,
 }
-_SIZES = 8  # Constants of so many whole numbers may be sizes.
+_SIZES = 8  # Constants of up to this number of whole numbers may be sizes.
 _VALUES = frozenset(("value", "on_value", "off_value"))
 
 

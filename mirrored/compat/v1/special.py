@@ -122,7 +122,7 @@ def clip_by_global_norm(
     use_norm: TensorLike | None = None,
     name: str | None = None,
 ) -> tuple[list[Any], Any]:
-    """Return tensors scaled so that their norm together is at most so much, and that norm.
+    """Return tensors scaled so that their global norm is at most `clip_norm`, and that norm.
 
     Args:
         t_list: The tensors; None stays None.

@@ -87,7 +87,7 @@ class Callback(Explained):
         return 1 if self._has_hooks(kind, Callback) else max(steps, 1)
 
     def _steps_until(self, every: int | str, kind: str, steps: int, base: type["Callback"]) -> int:
-        """Return what `steps_between` does where a class looks after so many training batches.
+        """Return what `steps_between` does for a class that looks after every N-th training batch.
 
         Args:
             every: After how many; or "epoch": after none.

@@ -66,7 +66,7 @@ class WatchedFile:
         return self._done(lambda: self._file.write(data), len(data))
 
     def truncate(self, size: int) -> int:
-        """Make the file end after so many bytes."""
+        """Truncate the file to a number of bytes."""
         return self._done(lambda: self._file.truncate(size), size)
 
     def flush(self) -> None:

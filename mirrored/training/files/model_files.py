@@ -298,7 +298,7 @@ def _parsed(text: bytes, noun: str, compile: bool) -> dict[str, Any]:
 def _model_of(
     config: dict[str, Any], text: bytes, reader: Hdf5Reader, size: int, options: dict[str, Any]
 ) -> "Model":
-    """Return the model of a configuration, with the state in a file of so many bytes."""
+    """Return the model of a configuration, with the state in a file of a known size."""
     room = Room(size + _BESIDE, _OF_METRICS)
     with sharing_what_is_read(), within_room(room), within_constant_room(len(text)):
         model = deserialize_keras_object(config, **options)

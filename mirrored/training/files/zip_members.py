@@ -19,7 +19,7 @@ from mirrored.errors import WeightsFileError
 from mirrored.training.files.tensor_tree import damaged
 
 _PIECE = 1 << 20
-_LARGE = 1 << 28  # From so many bytes on, compressed members that grow as bombs do are refused.
+_LARGE = 1 << 28  # Bytes; larger compressed members that grow as bombs do are refused.
 _GROWTH = 100  # Numbers of weights are hardly compressed at all.
 _MOST = 10_000  # Members: an archive has three, and the files of layers that write some.
 _LOCAL = b"PK\x03\x04"
@@ -242,7 +242,7 @@ class Section(io.RawIOBase):
         return count
 
     def truncate(self, size: int | None = None, /) -> int:
-        """Make the part end after so many bytes, and the file with it."""
+        """Truncate the part to a number of bytes, and the file with it."""
         size = self._at if size is None else size
         self._whole.truncate(self._place + size)
         return size

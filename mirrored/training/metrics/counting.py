@@ -22,7 +22,7 @@ _MOST_THRESHOLDS = 2**20
 
 
 def check_most(num_thresholds: int) -> None:
-    """Raise ValueError where there are so many thresholds that lists of them would fill memory.
+    """Raise ValueError if lists of this number of thresholds would fill memory.
 
     Args:
         num_thresholds: Their number, as a configuration may say it.
