@@ -353,9 +353,9 @@ def _column_sums(call: _Call) -> _Plan | None:
 
 def _many_products(call: _Call) -> _Plan | None:
     """Cut the first of the axes of which each index has a product of its own."""
-    ranks = {len(shape) for shape in call.shapes}
-    alike = ranks == {len(call.node.output.spec.shape)} and ranks.pop() > 2
-    return _first_rows(call, range(2)) if alike else None
+    shape = call.node.output.spec.shape
+    ends = [(len(operand), operand[0]) for operand in call.shapes]
+    return _first_rows(call, [i for i in range(2) if ends[i] == (len(shape), shape[0])])
 
 
 def _reduction(call: _Call) -> _Plan | None:

@@ -86,6 +86,8 @@ IN_PARTS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "MatMul of both": (lambda x, y: ops.matmul(x, y, transpose_a=True), [X, Y]),
     "BatchMatMulV2": (lambda x: ops.matmul(x, ops.matmul(x, x, transpose_b=True)), [CUBE]),
     "BatchMatMulV2 of one": (lambda x: ops.matmul(x, np.ones((ROWS, 4, 2))), [CUBE]),
+    "BatchMatMulV2 of one for all": (lambda x: ops.matmul(x, MATRIX[None]), [CUBE]),
+    "BatchMatMulV2 of few axes": (lambda x: ops.matmul(MATRIX.T, x), [CUBE]),
     "Sum Mean Max Min Prod": (
         lambda x: ops.add_n(
             [
