@@ -107,7 +107,7 @@ class MirroredStrategy(Strategy):
             cross_device_ops, executor, communication_options, on_nccl_failure, deterministic
         )
         if replicas is not None:
-            check_replicas(replicas, cross_device_ops, deterministic=deterministic)
+            check_replica_count(replicas, cross_device_ops, deterministic=deterministic)
         self._variable_devices = self._devices = resolve(devices)
         self._fixed_replicas = replicas
         self._given_ops = cross_device_ops
@@ -310,7 +310,7 @@ def _check_options(
 _MOST_REPLICAS = 1024
 
 
-def check_replicas(
+def check_replica_count(
     replicas: Any, cross_device_ops: Any = None, *, deterministic: bool = False
 ) -> None:
     """Raise ValueError where replicas cannot be N, or cannot be with other arguments.

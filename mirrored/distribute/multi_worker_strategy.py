@@ -25,7 +25,7 @@ from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.global_batch import assumed_replicas, global_batch
 from mirrored.distribute.graph_lines import GATHERED, OF_FIRST
 from mirrored.distribute.input import DistributedDataset, InputContext, distributed_from_function
-from mirrored.distribute.mirrored_strategy import MirroredStrategy, check_replicas, resolve
+from mirrored.distribute.mirrored_strategy import MirroredStrategy, check_replica_count, resolve
 from mirrored.distribute.on_read_variables import SyncOnReadVariable
 from mirrored.distribute.per_replica import DistributedValues, Mirrored, PerReplica, select
 from mirrored.distribute.sharding import split_sizes
@@ -96,7 +96,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
     ) -> None:
         """Meet the other workers."""
         if replicas is not None:
-            check_replicas(replicas)
+            check_replica_count(replicas)
         options = communication_options
         self._workers = workers = connect(None if options is None else options.timeout)
         check_resolver(cluster_resolver, workers)

@@ -103,7 +103,10 @@ def trace(filepath: PathLike) -> Iterator[None]:
 
     Perfetto (https://ui.perfetto.dev) and chrome://tracing open it. It has a row a replica, a row
     for what is done where all replicas have met, and a row a device for what is called outside
-    replicas. A slice is one call of an op's kernel, a collective ("AllReduce"), a copy ("Infeed"
+    replicas. With `MirroredStrategy(replicas=)` a recorded step has a row per thread or stream,
+    each of which runs consecutive replicas.
+
+    A slice is one call of an op's kernel, a collective ("AllReduce"), a copy ("Infeed"
     for the rows of a batch, "Memcpy DtoD" from GPU to GPU, with H for the host or a CPU) or a
     "wait" of a replica's thread for the others. Its arguments name the op and the device, and say
     how many bytes it read and wrote. Between slices, Python runs.

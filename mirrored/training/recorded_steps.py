@@ -216,7 +216,7 @@ def _tell_of_small_steps(strategy: Strategy, graph: Graph) -> None:
         graph: A step of training.
     """
     replicas = strategy.local_replicas
-    if replicas == 1 or strategy in _logged or not strategy.shares_memory:
+    if replicas == 1 or strategy in _logged or not strategy.shares_memory or strategy.lanes:
         return
     if strategy.executor == "threads":  # The user's choice: they do not run one after another.
         return

@@ -1,9 +1,11 @@
 """A fixed number of replicas on any number of devices: the same bits."""
 
 import hashlib
+import json
 import pickle
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -389,7 +391,22 @@ def test_products_use_one_thread(
     assert used[-1] is None
 
 
-def test_another_number_of_devices_goes_on(tmp_path: Any) -> None:
+def test_a_trace_has_a_row_per_thread(
+    simulate: Simulate, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("mirrored.distribute.mirrored_strategy.available_threads", lambda: 2)
+    simulate(1)
+    with MirroredStrategy(replicas=5, executor="threads").scope():
+        model = make_model()
+    with mr.profiler.trace(tmp_path / "trace.json"):
+        model.fit(X, Y, batch_size=21, verbose=0)
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    rows = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    assert {"replica 0 (GPU:0)", "replica 1 (GPU:0)", "all replicas"} <= rows
+    assert "replica 2 (GPU:0)" not in rows
+
+
+def test_another_number_of_devices_goes_on(tmp_path: Path) -> None:
     """A run that is interrupted continues on another number of devices, with the same bits."""
     path = str(tmp_path / "model.keras")
 
