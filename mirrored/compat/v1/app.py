@@ -10,7 +10,7 @@ from mirrored.compat.v1 import flags as flags
 def run(
     main: Callable[[list[str]], Any] | None = None, argv: Sequence[str] | None = None
 ) -> NoReturn:
-    """Read the flags, call a function with what is left of the command line, and end the program.
+    """Parse the flags, call a function with the remaining arguments, and exit.
 
     Args:
         main: The function; None: `main` of the program.

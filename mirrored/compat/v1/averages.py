@@ -21,7 +21,7 @@ from mirrored.ops.spec import FLOATS
 
 
 class ExponentialMovingAverage:
-    """Keeps a mean beside each of some variables or tensors: the past counts less and less.
+    """Maintains exponential moving averages of variables or tensors.
 
     Args:
         decay: How much of a mean stays in each step.
@@ -61,11 +61,11 @@ class ExponentialMovingAverage:
 
     @property
     def name(self) -> str:
-        """What the means' names end with."""
+        """The suffix of the names of the averages."""
         return self._name
 
     def apply(self, var_list: Sequence[Any] | None = None) -> Operation:
-        """Return what brings the means up to date.
+        """Return an operation that updates the averages.
 
         Args:
             var_list: The variables, and tensors; None: all variables that are trainable.
@@ -111,17 +111,17 @@ class ExponentialMovingAverage:
         return steps.graph.draw(_bounded, (decay, steps), kind="Minimum", name="decay").outputs[0]
 
     def average(self, var: Tensor) -> Variable | None:
-        """Return the variable that is the mean of another; None: there is none."""
+        """Return the average of a variable; None if there is none."""
         return self._averages.get(var)
 
     def average_name(self, var: Tensor) -> str:
-        """Return what the mean of a variable is called."""
+        """Return the name of the average of a variable."""
         return f"{var.op.name}/{self._name}"
 
     def variables_to_restore(
         self, moving_avg_variables: Sequence[Any] | None = None
     ) -> dict[str, Variable]:
-        """Return variables by names with which a `Saver` gives them the means of a file.
+        """Return variables by name, so that a `Saver` restores their averages into them.
 
         Args:
             moving_avg_variables: Those that get means; None: all that are trainable, or have one.

@@ -36,7 +36,7 @@ class Optimizer:
         self._slots: dict[tuple[Variable, str], Variable] = {}
 
     def get_name(self) -> str:
-        """Return what its operations' names begin with."""
+        """Return the prefix of the names of its operations."""
         return self._name
 
     def get_slot_names(self) -> list[str]:
@@ -44,11 +44,11 @@ class Optimizer:
         return sorted({name for _, name in self._slots})
 
     def get_slot(self, var: Variable, name: str) -> Variable | None:
-        """Return what it keeps beside a variable; None: nothing of that name."""
+        """Return a slot of a variable; None if there is no slot of that name."""
         return self._slots.get((var, name))
 
     def variables(self) -> list[Variable]:
-        """Return all that it keeps."""
+        """Return the slots of all variables."""
         return sorted(self._slots.values(), key=lambda slot: slot.name)
 
     def compute_gradients(
@@ -60,7 +60,7 @@ class Optimizer:
         colocate_gradients_with_ops: bool = False,
         grad_loss: None = None,
     ) -> list[tuple[Any, Variable]]:
-        """Return pairs of a gradient of the loss, None where there is none, and a variable.
+        """Return pairs of gradient and variable; None if the loss does not depend on the variable.
 
         Args:
             loss: A tensor.
@@ -95,7 +95,7 @@ class Optimizer:
         name: str | None = None,
         grad_loss: None = None,
     ) -> Any:
-        """Return what changes variables so that a loss becomes smaller.
+        """Return an operation that updates variables to reduce a loss.
 
         Args:
             loss: A tensor.
@@ -125,7 +125,7 @@ class Optimizer:
         global_step: Variable | None = None,
         name: str | None = None,
     ) -> Any:
-        """Return what changes variables by gradients.
+        """Return an operation that applies gradients to variables.
 
         Args:
             grads_and_vars: Pairs of a gradient, or None, and a variable.

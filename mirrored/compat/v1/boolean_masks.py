@@ -70,7 +70,7 @@ def places_where(condition: Any, name: str) -> Tensor:
 
 
 def unique(x: TensorLike, out_idx: DTypeLike = "int32", name: str = "Unique") -> Any:
-    """Return the numbers of a vector, each once, and for each of its elements which one it is.
+    """Return the unique numbers of a vector, and the index among them of each element.
 
     Args:
         x: The vector.
@@ -83,7 +83,7 @@ def unique(x: TensorLike, out_idx: DTypeLike = "int32", name: str = "Unique") ->
 def unique_with_counts(
     x: TensorLike, out_idx: DTypeLike = "int32", name: str = "UniqueWithCounts"
 ) -> Any:
-    """Return what `unique` does, and how often each of the numbers comes.
+    """Return the results of `unique`, and the count of each unique number.
 
     Args:
         x: The vector.
@@ -108,7 +108,7 @@ def _unique(function: Any, form: type[Any], x: Any, out_idx: Any, kind: str, nam
 def dynamic_partition(
     data: TensorLike, partitions: TensorLike, num_partitions: int, name: str = "DynamicPartition"
 ) -> list[Tensor]:
-    """Return the parts of a tensor that have each of some numbers.
+    """Return a list of tensors: the rows of a tensor by their partition number.
 
     Args:
         data: The tensor.

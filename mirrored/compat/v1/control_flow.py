@@ -60,7 +60,7 @@ def while_loop(
     maximum_iterations: TensorLike | None = None,
     return_same_structure: bool = False,
 ) -> Any:
-    """Return what a body makes of variables as long as a condition holds.
+    """Repeat a body while a condition is true, and return the loop variables.
 
     Args:
         cond: From the variables to whether to go on.
@@ -175,7 +175,7 @@ def cond(
     fn1: Callable[[], Any] | None = None,
     fn2: Callable[[], Any] | None = None,
 ) -> Any:
-    """Return what one of two functions draws: a run computes that one alone.
+    """Return the result of one of two functions; a run computes only that function.
 
     Args:
         pred: Whether it is the first one: a boolean tensor.
@@ -219,7 +219,7 @@ def cond(
 
 
 def smart_cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
-    """Return what one of two functions draws; a tensor selects the function in each run.
+    """Return the result of one of two functions; a tensor selects the function in each run.
 
     Args:
         pred: A boolean, 0 or 1, or a boolean tensor; None: False.
@@ -246,7 +246,7 @@ def case(
     strict: bool = False,
     name: str = "case",
 ) -> Any:
-    """Return what the first of some functions draws whose condition holds in a run.
+    """Return the result of the first function whose condition is true in a run.
 
     Args:
         pred_fn_pairs: Pairs of a boolean tensor and a function, or a dict of them.

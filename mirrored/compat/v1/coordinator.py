@@ -10,7 +10,7 @@ _POLL = 0.05  # Seconds between two looks at threads, so that Ctrl-C is heard.
 
 
 class Coordinator:
-    """Tells threads when to stop, and hands on what one of them raised.
+    """Stops threads together, and raises in `join` the exception that stopped them.
 
     Args:
         clean_stop_exception_types: Errors that end threads without being handed on.
@@ -45,20 +45,20 @@ class Coordinator:
         return self._joined
 
     def should_stop(self) -> bool:
-        """Return whether threads are to stop."""
+        """Return whether a stop has been requested."""
         return self._stop.is_set()
 
     def wait_for_stop(self, timeout: float | None = None) -> bool:
-        """Wait until threads are to stop, and return whether they are."""
+        """Wait until a stop is requested, and return whether it was."""
         return self._stop.wait(timeout)
 
     def clear_stop(self) -> None:
-        """Let threads go on again."""
+        """Clear the request to stop."""
         self._stop.clear()
         self._raised, self._joined = None, False
 
     def request_stop(self, ex: Any = None) -> None:
-        """Let all threads stop.
+        """Request all threads to stop.
 
         Args:
             ex: The error for which, which `join` raises: the first one counts. What
@@ -73,17 +73,17 @@ class Coordinator:
             self._stop.set()
 
     def raise_requested_exception(self) -> None:
-        """Raise the error for which threads are to stop, where there is one."""
+        """Raise the exception that was passed to `request_stop`, if any."""
         if self._raised is not None:
             raise self._raised
 
     def register_thread(self, thread: threading.Thread) -> None:
-        """Let `join` wait for a thread too."""
+        """Add a thread that `join` waits for."""
         self._threads.append(thread)
 
     @contextmanager
     def stop_on_exception(self) -> Iterator[None]:
-        """Within this context an error lets all threads stop, and goes no further."""
+        """Return a context that turns an exception into a request to stop."""
         try:
             yield
         except BaseException as error:
@@ -95,7 +95,7 @@ class Coordinator:
         stop_grace_period_secs: float = 120,
         ignore_live_threads: bool = False,
     ) -> None:
-        """Wait until threads have ended, and raise what one of them gave to `request_stop`.
+        """Wait for threads, and raise the exception that was passed to `request_stop`, if any.
 
         Args:
             threads: Threads, beside those that were registered.

@@ -18,7 +18,7 @@ def _of_graph(dataset: Any) -> Dataset:
 
 
 def make_one_shot_iterator(dataset: Any) -> Iterator:
-    """Return an iterator over a dataset that begins with the session.
+    """Return an iterator over a dataset that starts with the session.
 
     Args:
         dataset: A dataset of the graph or of `mirrored.data`.
@@ -31,7 +31,7 @@ def make_one_shot_iterator(dataset: Any) -> Iterator:
 
 
 def make_initializable_iterator(dataset: Any, shared_name: str | None = None) -> Iterator:
-    """Return an iterator over a dataset that begins when its `initializer` runs.
+    """Return an iterator over a dataset that starts when its `initializer` runs.
 
     Args:
         dataset: A dataset of the graph or of `mirrored.data`.

@@ -242,7 +242,7 @@ class Dataset(Source, metaclass=_Members):
         return elements_of(self.built(dict(zip(self.inputs, values, strict=True)))._transform)
 
     def make_one_shot_iterator(self) -> SessionIterator:
-        """Return an iterator that begins with the session.
+        """Return an iterator that starts with the session.
 
         Raises:
             ValueError: The dataset depends on a placeholder or a variable.
@@ -251,7 +251,7 @@ class Dataset(Source, metaclass=_Members):
         return SessionIterator(self.graph, self.specs, self)
 
     def make_initializable_iterator(self, shared_name: str | None = None) -> SessionIterator:
-        """Return an iterator that begins when its `initializer` runs.
+        """Return an iterator that starts when its `initializer` runs.
 
         Args:
             shared_name: Accepted for compatibility.

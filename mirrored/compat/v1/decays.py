@@ -34,7 +34,7 @@ def exponential_decay(
     staircase: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Return a rate that is multiplied by a number every `decay_steps` steps.
+    """Return learning_rate * decay_rate ** (global_step / decay_steps).
 
     Args:
         learning_rate: The rate at first.
@@ -63,7 +63,7 @@ def natural_exp_decay(
     staircase: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Return the rate times exp(-decay_rate * global_step / decay_steps)."""
+    """Return learning_rate * exp(-decay_rate * global_step / decay_steps)."""
 
     def decayed(rate: Any, step: Any, steps: Any, factor: Any) -> Any:
         return rate * ops.exp(-factor * _part(step, steps, staircase))
@@ -80,7 +80,7 @@ def inverse_time_decay(
     staircase: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Return the rate divided by 1 + decay_rate * global_step / decay_steps."""
+    """Return learning_rate / (1 + decay_rate * global_step / decay_steps)."""
 
     def decayed(rate: Any, step: Any, steps: Any, factor: Any) -> Any:
         return rate / (1.0 + factor * _part(step, steps, staircase))
@@ -98,7 +98,7 @@ def polynomial_decay(
     cycle: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Return a rate that falls to another rate in `decay_steps` steps, by a polynomial.
+    """Return a rate that decays by a polynomial to `end_learning_rate` in `decay_steps` steps.
 
     Args:
         learning_rate: The rate at first.
@@ -127,7 +127,7 @@ def polynomial_decay(
 def piecewise_constant(
     x: TensorLike, boundaries: Sequence[Any], values: Sequence[Any], name: str | None = None
 ) -> Any:
-    """Return one of several values, by the boundaries that a number is between.
+    """Return the value of the interval between boundaries that a number is in.
 
     Args:
         x: The number: the first value is for those up to the first boundary.

@@ -12,7 +12,7 @@ from mirrored.devices import device as _named_device
 
 
 class NodeDef(NamedTuple):
-    """What a function that is given to `tf.device` looks at.
+    """The argument of functions that are passed to `tf.device`.
 
     Attributes:
         name: The operation's name.
@@ -38,7 +38,7 @@ _functions: ContextVar[tuple[_Function, ...]] = ContextVar("mirrored_device_func
 
 
 def device(device_name_or_function: Any) -> Any:
-    """Return a context whose operations are for a device.
+    """Return a context that places operations on a device.
 
     Args:
         device_name_or_function: The device's name, its `DeviceSpec`, None for none, or a function
@@ -66,7 +66,7 @@ def device(device_name_or_function: Any) -> Any:
 
 @contextmanager
 def colocate_with(op: Any, ignore_existing: bool = False) -> Iterator[None]:
-    """Return a context whose operations are for the device of another operation.
+    """Return a context that places operations on the device of another operation.
 
     Args:
         op: The operation, or a tensor or variable; None with `ignore_existing`: any device.

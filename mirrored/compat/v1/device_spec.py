@@ -49,7 +49,7 @@ class DeviceSpec:
         return cls().parse_from_string(spec)
 
     def parse_from_string(self, spec: str) -> Self:
-        """Take all parts from a device's name.
+        """Replace all parts by those of a device's name.
 
         Raises:
             ValueError: It is the name of no device.
@@ -60,11 +60,11 @@ class DeviceSpec:
         return self
 
     def merge_from(self, dev: "DeviceSpec") -> None:
-        """Take those parts that another name has."""
+        """Overwrite the parts that another specification has."""
         vars(self).update({name: part for name, part in vars(dev).items() if part is not None})
 
     def make_merged_spec(self, dev: "DeviceSpec") -> Self:
-        """Return a copy with those parts that another name has."""
+        """Return a copy with the parts that another specification has."""
         copy = self.replace()
         copy.merge_from(dev)
         return copy

@@ -18,7 +18,7 @@ from mirrored.ops.spec import FLOATS
 
 
 class AggregationMethod:
-    """How gradients of one tensor are added up: in one way here, whichever is chosen."""
+    """How gradients of one tensor are summed; all values have the same effect here."""
 
     ADD_N = DEFAULT = 0
     EXPERIMENTAL_TREE = 1
@@ -36,7 +36,7 @@ def gradients(
     stop_gradients: Any = None,
     unconnected_gradients: Any = None,
 ) -> list[Tensor | None]:
-    """Return the gradients of the sum of tensors by each of others.
+    """Return the gradients of the sum of `ys` with respect to each of `xs`.
 
     Args:
         ys: A tensor, or a list of them.

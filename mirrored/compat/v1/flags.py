@@ -8,11 +8,11 @@ _TRUE, _FALSE = ("true", "t", "1"), ("false", "f", "0")
 
 
 class Error(Exception):
-    """A flag that is wrong, or of which there is none."""
+    """A flag has an invalid value, or is not defined."""
 
 
 class FlagValues:
-    """The flags by their names, read from the command line when a flag is first used.
+    """The flags by name. The command line is parsed when a flag is first read.
 
     Example:
         >>> import mirrored.compat.v1 as tf
@@ -121,19 +121,19 @@ class FlagValues:
         return iter(self._defined)
 
     def is_parsed(self) -> bool:
-        """Return whether a command line was read."""
+        """Return whether a command line has been parsed."""
         return bool(self._parsed)
 
     def mark_as_parsed(self) -> None:
-        """Let flags be asked for without a command line being read."""
+        """Allow reading flags without parsing a command line."""
         self.__dict__["_parsed"] = True
 
     def unparse_flags(self) -> None:
-        """Let the command line be read again when a flag is asked for."""
+        """Parse the command line again when a flag is read."""
         self.__dict__["_parsed"] = False
 
     def flag_values_dict(self) -> dict[str, Any]:
-        """Return the values by the flags' names."""
+        """Return the values of all flags by name."""
         return dict(self._values)
 
 
@@ -153,22 +153,22 @@ def _integer(text: str) -> int:
 
 
 def DEFINE_string(name: str, default: str | None, help: str) -> None:
-    """Add a flag that is a text."""
+    """Define a string flag."""
     FLAGS.define(name, default, help, str)
 
 
 def DEFINE_integer(name: str, default: int | None, help: str) -> None:
-    """Add a flag that is an integer."""
+    """Define an integer flag."""
     FLAGS.define(name, default, help, _integer)
 
 
 def DEFINE_float(name: str, default: float | None, help: str) -> None:
-    """Add a flag that is a number."""
+    """Define a float flag."""
     FLAGS.define(name, None if default is None else float(default), help, float)
 
 
 def DEFINE_boolean(name: str, default: bool | None, help: str) -> None:
-    """Add a flag that is there or not: `--name` and `--noname`."""
+    """Define a boolean flag: `--name` and `--noname`."""
     FLAGS.define(name, default, help, _boolean)
 
 

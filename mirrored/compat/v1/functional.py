@@ -28,7 +28,7 @@ def map_fn(
     name: str | None = None,
     fn_output_signature: Any = None,
 ) -> Any:
-    """Return what a function makes of each element along the first axis, as tensors of all.
+    """Apply a function to each element along the first axis, and return the stacked results.
 
     Args:
         fn: From an element to a tensor, or to nested lists and tuples of them.
@@ -75,7 +75,7 @@ def scan(
     reverse: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Return all that a function makes, step by step, of what it made before and an element.
+    """Apply a function to its previous result and each element, and return all results.
 
     Args:
         fn: From what it made before and an element to what it makes.
@@ -105,7 +105,7 @@ def foldl(
     swap_memory: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Return the last of what `scan` returns."""
+    """Return the last result of `scan`."""
     steps = _Steps(False, False)
     return _mapped("Foldl", name or "foldl", _checked(fn), elems, initializer, steps, back_prop)
 
@@ -119,7 +119,7 @@ def foldr(
     swap_memory: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Return the last of what `scan` returns where it begins with the last element."""
+    """Return the last result of a `scan` that starts with the last element."""
     steps = _Steps(True, False)
     return _mapped("Foldr", name or "foldr", _checked(fn), elems, initializer, steps, back_prop)
 

@@ -11,7 +11,7 @@ from mirrored.errors import InvalidArgumentError
 
 
 def Open(name: str, mode: str = "r") -> Any:
-    """Return a file of Python's.
+    """Open a file, and return it.
 
     Args:
         name: Its path.
@@ -24,33 +24,33 @@ GFile = FastGFile = Open
 
 
 def Exists(filename: str) -> bool:
-    """Return whether there is a file or a folder of a name."""
+    """Return whether a file or a folder exists."""
     return os.path.exists(filename)
 
 
 def IsDirectory(dirname: str) -> bool:
-    """Return whether there is a folder of a name."""
+    """Return whether a path is a folder."""
     return os.path.isdir(dirname)
 
 
 def ListDirectory(dirname: str) -> list[str]:
-    """Return the names of what is in a folder."""
+    """Return the names of the files and folders in a folder."""
     return os.listdir(dirname)
 
 
 def Glob(filename: str | Sequence[str]) -> list[str]:
-    """Return the paths that fit a pattern, or one of several."""
+    """Return the paths that match a pattern, or one of several patterns."""
     patterns = [filename] if isinstance(filename, str) else filename
     return sorted(path for pattern in patterns for path in glob.glob(pattern))
 
 
 def MakeDirs(dirname: str) -> None:
-    """Make a folder, and those around it, where they are not there."""
+    """Create a folder and its missing parents."""
     os.makedirs(dirname, exist_ok=True)
 
 
 def MkDir(dirname: str) -> None:
-    """Make a folder."""
+    """Create a folder."""
     os.mkdir(dirname)
 
 
@@ -60,7 +60,7 @@ def Remove(filename: str) -> None:
 
 
 def DeleteRecursively(dirname: str) -> None:
-    """Remove a folder with all that is in it."""
+    """Remove a folder and its contents."""
     shutil.rmtree(dirname)
 
 
@@ -75,7 +75,7 @@ def Copy(oldpath: str, newpath: str, overwrite: bool = False) -> None:
 
 
 def Rename(oldname: str, newname: str, overwrite: bool = False) -> None:
-    """Give a file or a folder another name.
+    """Rename a file or a folder.
 
     Raises:
         InvalidArgumentError: There is one of that name, and it is not to be overwritten.

@@ -57,19 +57,19 @@ class Graph:
 
     @property
     def finalized(self) -> bool:
-        """Whether nothing can be added any more."""
+        """Whether the graph cannot be changed any more."""
         return self._finalized
 
     def finalize(self) -> None:
-        """Refuse all further operations."""
+        """Make the graph unchangeable."""
         self._finalized = True
 
     def as_default(self) -> Any:
-        """Return a context within which operations are drawn into this graph."""
+        """Return a context that adds operations to this graph."""
         return _as_default(self)
 
     def get_operations(self) -> list[Operation]:
-        """Return the operations, in the order in which they were drawn."""
+        """Return the operations in the order of their creation."""
         return list(self._operations.values())
 
     def get_operation_by_name(self, name: str) -> Operation:
@@ -169,7 +169,7 @@ class Graph:
 
     @contextmanager
     def name_scope(self, name: str | None) -> Iterator[str]:
-        """Return a context within which names begin with a name, and which gives that."""
+        """Return a context that prefixes the names of operations, and yields the prefix."""
         if name and name.endswith("/"):
             inner = name[:-1]
         elif name:
@@ -187,7 +187,7 @@ class Graph:
 
     @contextmanager
     def control_dependencies(self, control_inputs: Any) -> Iterator[None]:
-        """Return a context whose operations run after others; None: after no others."""
+        """Return a context whose operations run after others; None clears these."""
         outer = self._controls
         if control_inputs is None:
             self._controls = ()
@@ -201,16 +201,16 @@ class Graph:
             self._controls = outer
 
     def device(self, device_name_or_function: Any) -> Any:
-        """Return a context whose operations are for a device, as `tf.device` does."""
+        """Return a context that places operations on a device, as `tf.device` does."""
         return device(device_name_or_function)
 
     def add_to_collection(self, name: str, value: Any) -> None:
-        """Put something into a collection."""
+        """Add a value to a collection."""
         self.check_open()
         self._collections.setdefault(name, []).append(value)
 
     def get_collection(self, name: str, scope: str | None = None) -> list[Any]:
-        """Return what is in a collection, of those whose names begin with a scope's."""
+        """Return the values of a collection, filtered by the prefix of their names."""
         items = self._collections.get(name, [])
         if scope is None:
             return list(items)
@@ -221,16 +221,16 @@ class Graph:
         return self._collections.setdefault(name, [])
 
     def get_all_collection_keys(self) -> list[str]:
-        """Return the names of the collections that have something in them."""
+        """Return the names of the collections that are not empty."""
         return [name for name, values in self._collections.items() if values]
 
     def clear_collection(self, name: str) -> None:
-        """Take all out of a collection."""
+        """Remove all values from a collection."""
         self.check_open()
         self._collections.pop(name, None)
 
     def get_name_scope(self) -> str:
-        """Return the name scope that is open; empty outside of all."""
+        """Return the current name scope; empty outside of all scopes."""
         return self._scope
 
     def check_open(self) -> None:
@@ -376,7 +376,7 @@ def leave_graph(graph: Graph) -> None:
 
 
 def get_default_graph() -> Graph:
-    """Return the graph that operations are drawn into.
+    """Return the graph that operations are added to.
 
     Raises:
         RuntimeError: Eager execution was enabled, and no graph is entered.
@@ -447,7 +447,7 @@ def drawing_into(graph: Graph) -> Any:
 
 
 def reset_default_graph() -> None:
-    """Let operations be drawn into a new graph.
+    """Replace the default graph by a new graph.
 
     Raises:
         AssertionError: It is called within `as_default()` of a graph.

@@ -25,7 +25,7 @@ def random_uniform(
     seed: int | None = None,
     name: str | None = None,
 ) -> Any:
-    """Return numbers drawn evenly from an interval.
+    """Return random numbers of a uniform distribution.
 
     Args:
         shape: The shape.
@@ -77,7 +77,7 @@ def random_normal(
     seed: int | None = None,
     name: str | None = None,
 ) -> Any:
-    """Return numbers of a normal distribution.
+    """Return random numbers of a normal distribution.
 
     Args:
         shape: The shape.
@@ -99,7 +99,7 @@ def truncated_normal(
     seed: int | None = None,
     name: str | None = None,
 ) -> Any:
-    """Return numbers of a normal distribution that are less than two deviations away.
+    """Return random normal numbers within two standard deviations of the mean.
 
     Args:
         shape: The shape.
@@ -157,7 +157,7 @@ def _drawn(
 def clip_by_value(
     t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
 ) -> Any:
-    """Return a tensor with what is below one number, or above another, replaced by that.
+    """Return a tensor with its elements limited to an interval.
 
     Args:
         t: The tensor.

@@ -101,7 +101,7 @@ class Operation:
         return NodeDef(self.name, self.type, self.device, [input_.name for input_ in self.inputs])
 
     def run(self, feed_dict: Mapping[Any, Any] | None = None, session: Any = None) -> None:
-        """Run it in a session, by default the one that is entered.
+        """Run it in a session, by default the default session.
 
         Raises:
             ValueError: No session was given or entered.
@@ -154,7 +154,7 @@ class Tensor(SymbolicTensor):
         return self.shape
 
     def set_shape(self, shape: PartialShapeLike | None) -> None:
-        """Say more of its shape than is known.
+        """Refine its static shape.
 
         Args:
             shape: A shape, with None for sizes that are not known.
@@ -214,7 +214,7 @@ class Tensor(SymbolicTensor):
         return values[0]
 
     def eval(self, feed_dict: Mapping[Any, Any] | None = None, session: Any = None) -> Any:
-        """Return its value in a session, by default the one that is entered.
+        """Return its value in a session, by default the default session.
 
         Raises:
             ValueError: No session was given or entered.
@@ -226,7 +226,7 @@ class Tensor(SymbolicTensor):
         ).run(self, feed_dict)
 
     def consumers(self) -> list[Operation]:
-        """Return the operations that take it."""
+        """Return the operations that have it as an input."""
         return [op for op in self.graph.get_operations() if self in op.inputs]
 
     def __len__(self) -> NoReturn:

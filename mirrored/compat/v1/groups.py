@@ -18,7 +18,7 @@ def nothing() -> None:
 
 
 def no_op(name: str | None = None) -> Operation:
-    """Return an operation that does nothing but to run after those that it waits for."""
+    """Return an operation that does nothing; it runs after its control inputs."""
     return get_default_graph().draw(nothing, kind="NoOp", name=name or "NoOp", runs_only=True)
 
 

@@ -8,17 +8,17 @@ _logger = _logging.getLogger("tensorflow")
 
 
 def set_verbosity(v: int) -> None:
-    """Say from which level on lines are written."""
+    """Set the lowest level that is logged."""
     _logger.setLevel(v)
 
 
 def get_verbosity() -> int:
-    """Return from which level on lines are written."""
+    """Return the lowest level that is logged."""
     return _logger.getEffectiveLevel()
 
 
 def log(level: int, msg: str, *args: Any, **kwargs: Any) -> None:
-    """Write a line of a level."""
+    """Log a message at a level."""
     _logger.log(level, msg, *args, **kwargs)
 
 

@@ -10,7 +10,7 @@ from mirrored.compat.v1.variables import GraphKeys
 
 
 class Reduction:
-    """How the losses of elements become one."""
+    """How losses of elements are reduced to one loss."""
 
     NONE = "none"
     SUM = "weighted_sum"
@@ -247,7 +247,7 @@ def sparse_softmax_cross_entropy(
     loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
 ) -> Any:
-    """Return the weighted mean of the cross entropies of rows, for labels that are numbers.
+    """Return the weighted mean of the cross entropies of rows, for integer labels.
 
     Args:
         labels: The numbers of classes, one a row, also with an axis of size 1 behind.
@@ -269,7 +269,7 @@ def sparse_softmax_cross_entropy(
 
 
 def add_loss(loss: Any, loss_collection: str | None = GraphKeys.LOSSES) -> None:
-    """Put a loss into a collection."""
+    """Add a loss to a collection."""
     if loss_collection is not None:
         get_default_graph().add_to_collection(loss_collection, loss)
 

@@ -57,7 +57,7 @@ class Message:
 
 
 class GPUOptions(Message):
-    """How GPUs are used: what the first session of a process says holds for all of it.
+    """Options of GPUs. Those of the first session hold for the whole process.
 
     Attributes:
         allow_growth: Whether a card's memory is taken as it is needed; else all that the process
@@ -96,7 +96,7 @@ class GPUOptions(Message):
 
 
 class ConfigProto(Message):
-    """How a session runs.
+    """The options of a session.
 
     Attributes:
         log_device_placement: Whether it says where each operation is placed.
@@ -167,7 +167,7 @@ def checked_config(config: Any) -> ConfigProto:
 
 
 class RunOptions(Message):
-    """How a run is traced. *Ours*: it is not.
+    """The options of a run. *Ours*: runs are not traced.
 
     Attributes:
         trace_level: Accepted for compatibility, like those below: `mirrored.profiler` traces.
@@ -189,7 +189,7 @@ class RunOptions(Message):
 
 
 class RunMetadata(Message):
-    """What a run tells of itself. *Ours*: nothing."""
+    """The metadata of a run. *Ours*: it is empty."""
 
     ABSENT = frozenset(("step_stats", "cost_graph", "partition_graphs", "function_graphs"))
     __slots__ = ()

@@ -1,6 +1,6 @@
 """TensorFlow 1's `tf.metrics`: sums over all batches so far, in local variables of the graph.
 
-Each function returns the metric so far, and what takes a batch into it and is the metric then.
+Each function returns the metric so far, and an update: it adds a batch, and is the new metric.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,13 +24,13 @@ def mean(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> _Metric:
-    """Return the weighted mean of values, and what takes a batch of them into it.
+    """Return the weighted mean of values, and the update that adds a batch.
 
     Args:
         values: The values.
         weights: A number, or numbers for elements or rows; None: 1.
         metrics_collections: The collections that the metric is put into.
-        updates_collections: The collections that the other is put into.
+        updates_collections: The collections that the update is put into.
         name: The scope of its variables.
 
     Example:
@@ -56,14 +56,14 @@ def accuracy(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> _Metric:
-    """Return how often predictions are the labels; the rest as `mean`.
+    """Return the share of predictions that equal the labels, and the update; as `mean`.
 
     Args:
         labels: The labels.
         predictions: Tensors of their shape.
         weights: As for `mean`, like the rest.
         metrics_collections: The collections that the metric is put into.
-        updates_collections: The collections that the other is put into.
+        updates_collections: The collections that the update is put into.
         name: The scope of its variables.
     """
 
@@ -131,14 +131,14 @@ def precision(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> _Metric:
-    """Return how many of what is predicted to be true is; 0 where nothing is predicted to be.
+    """Return the precision, 0 if no prediction is true, and the update.
 
     Args:
         labels: What is true, as booleans or numbers, of which 0 is False.
         predictions: Tensors of their shape.
         weights: As for `mean`, like the rest.
         metrics_collections: The collections that the metric is put into.
-        updates_collections: The collections that the other is put into.
+        updates_collections: The collections that the update is put into.
         name: The scope of its variables.
     """
     names = ("true_positives/count", "false_positives/count")
@@ -155,7 +155,7 @@ def recall(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> _Metric:
-    """Return how much of what is true is predicted to be; the rest as `precision`."""
+    """Return the recall, 0 if no label is true, and the update; as `precision`."""
     names = ("true_positives/count", "false_negatives/count")
     batch, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
     sums = _counts((True, True), (True, False))

@@ -206,7 +206,7 @@ class AdamOptimizer(Optimizer):
         self._powers: dict[Any, list[Variable]] = {}
 
     def variables(self) -> list[Variable]:
-        """Return all that it keeps."""
+        """Return the slots and the powers of the decays."""
         powers = [power for powers in self._powers.values() for power in powers]
         return sorted([*powers, *super().variables()], key=lambda variable: variable.name)
 

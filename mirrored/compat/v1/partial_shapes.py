@@ -65,11 +65,11 @@ class Dimension(int):
 
     @property
     def value(self) -> int | None:
-        """The size; None: it is not known."""
+        """The size; None if it is unknown."""
         return int(self)
 
     def is_compatible_with(self, other: Any) -> bool:
-        """Return whether both may be one size."""
+        """Return whether both sizes can be equal."""
         value = Dimension(other).value
         return value is None or value == int(self)
 
@@ -149,12 +149,12 @@ _plain_sizes = [False]
 
 
 def enable_v2_tensorshape() -> None:
-    """Let the sizes in shapes be integers and None."""
+    """Use integers and None as the sizes in shapes."""
     _plain_sizes[0] = True
 
 
 def disable_v2_tensorshape() -> None:
-    """Let the sizes in shapes be `Dimension`s."""
+    """Use `Dimension`s as the sizes in shapes."""
     _plain_sizes[0] = False
 
 
@@ -199,14 +199,14 @@ class TensorShape:
 
     @property
     def ndims(self) -> int | None:
-        """The number of axes; None: it is not known."""
+        """The number of axes; None if it is unknown."""
         return None if self.sizes is None else len(self.sizes)
 
     rank = ndims
 
     @property
     def dims(self) -> list[Any] | None:
-        """The sizes, as `Dimension`s; None: their number is not known."""
+        """The sizes as `Dimension`s; None if their number is unknown."""
         return None if self.sizes is None else [Dimension(size) for size in self.sizes]
 
     def as_list(self) -> list[int | None]:
@@ -220,7 +220,7 @@ class TensorShape:
         return list(self.sizes)
 
     def num_elements(self) -> int | None:
-        """Return how many elements there are; None: it is not known."""
+        """Return the number of elements; None if it is unknown."""
         sizes = self.sizes
         if sizes is None or None in sizes:
             return None
@@ -231,7 +231,7 @@ class TensorShape:
         return self.sizes is not None and None not in self.sizes
 
     def is_compatible_with(self, other: Any) -> bool:
-        """Return whether a tensor may have both shapes."""
+        """Return whether both shapes can be equal."""
         mine, its = self.sizes, sizes_of(other)
         if mine is None or its is None:
             return True
@@ -239,12 +239,12 @@ class TensorShape:
         return len(mine) == len(its) and all(None in pair or pair[0] == pair[1] for pair in pairs)
 
     def assert_is_compatible_with(self, other: Any) -> None:
-        """Raise ValueError unless a tensor may have both shapes."""
+        """Raise ValueError unless both shapes can be equal."""
         if not self.is_compatible_with(other):
             raise ValueError(f"Shapes {self} and {TensorShape(other)} are incompatible")
 
     def merge_with(self, other: Any) -> "TensorShape":
-        """Return the shape with the sizes that either knows.
+        """Return the shape with the sizes that are known in either.
 
         Raises:
             ValueError: They differ.
@@ -258,7 +258,7 @@ class TensorShape:
         return TensorShape([its if own is None else own for own, its in pairs])
 
     def concatenate(self, other: Any) -> "TensorShape":
-        """Return the sizes of both shapes, one after the other."""
+        """Return the concatenation of both shapes."""
         its = sizes_of(other)
         return TensorShape(None if self.sizes is None or its is None else (*self.sizes, *its))
 

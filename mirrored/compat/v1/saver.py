@@ -22,7 +22,7 @@ _LATEST = re.compile(r'^model_checkpoint_path: "(.*)"$', re.MULTILINE)
 
 
 class Saver:
-    """Writes and reads the values of variables.
+    """Saves and restores the values of variables.
 
     Args:
         var_list: The variables, or a dict of them by the names that files have; None: all of the
@@ -98,7 +98,7 @@ class Saver:
 
     @property
     def last_checkpoints(self) -> list[str]:
-        """The files that it wrote and kept, the latest last."""
+        """The checkpoints that were written and kept, the latest last."""
         return list(self._paths)
 
     def save(
@@ -162,7 +162,7 @@ class Saver:
             Path(path).unlink(missing_ok=True)
 
     def restore(self, sess: Any, save_path: str) -> None:
-        """Give the variables of a session the values that a file has.
+        """Restore the variables of a session from a checkpoint.
 
         Args:
             sess: The session.
@@ -211,7 +211,7 @@ def _by_names(to_save: Any) -> Mapping[str, Variable]:
 
 
 class CheckpointState(NamedTuple):
-    """What the file that names the files says.
+    """The contents of the file that lists the checkpoints.
 
     Attributes:
         model_checkpoint_path: The one that was written last.
@@ -225,7 +225,7 @@ class CheckpointState(NamedTuple):
 def get_checkpoint_state(
     checkpoint_dir: str, latest_filename: str | None = None
 ) -> CheckpointState | None:
-    """Return which files a folder has; None: there is none.
+    """Return the checkpoints of a folder; None if there are none.
 
     Args:
         checkpoint_dir: The folder.
@@ -241,7 +241,7 @@ def get_checkpoint_state(
 
 
 def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -> str | None:
-    """Return the file that was written last in a folder; None: there is none.
+    """Return the latest checkpoint of a folder; None if there is none.
 
     Args:
         checkpoint_dir: The folder.
@@ -253,12 +253,12 @@ def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -
 
 
 def checkpoint_exists(checkpoint_prefix: str) -> bool:
-    """Return whether there is a file of a name that `Saver.save` returned."""
+    """Return whether a checkpoint exists."""
     return Path(checkpoint_prefix).is_file()
 
 
 def list_variables(ckpt_dir_or_file: str) -> list[tuple[str, list[int]]]:
-    """Return the names of the variables that a file has, in order, each with its shape.
+    """Return the names and shapes of the variables in a checkpoint, sorted by name.
 
     Args:
         ckpt_dir_or_file: The file's name, or a folder, whose latest file it is.
@@ -271,7 +271,7 @@ def list_variables(ckpt_dir_or_file: str) -> list[tuple[str, list[int]]]:
 
 
 def load_variable(ckpt_dir_or_file: str, name: str) -> Any:
-    """Return the value of a variable that a file has, as an array.
+    """Return the value of a variable in a checkpoint, as an array.
 
     Args:
         ckpt_dir_or_file: The file's name, or a folder, whose latest file it is.

@@ -19,7 +19,7 @@ AUTO_REUSE = "AUTO_REUSE"
 
 
 class VariableScope:
-    """What `get_variable` goes by: what names begin with, and whether variables are shared.
+    """The settings of `get_variable`: a prefix of names, and whether variables are shared.
 
     Attributes:
         name: What names of variables begin with.
@@ -49,11 +49,11 @@ class VariableScope:
         self.reuse = True
 
     def global_variables(self) -> list[Any]:
-        """Return the variables below it."""
+        """Return the variables of the scope."""
         return get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES, f"{self.name}/")
 
     def trainable_variables(self) -> list[Any]:
-        """Return the trainable variables below it."""
+        """Return the trainable variables of the scope."""
         return get_default_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES, f"{self.name}/")
 
 
@@ -63,7 +63,7 @@ _scopes: ContextVar[dict[Graph, VariableScope] | None] = ContextVar(
 
 
 def get_variable_scope() -> VariableScope:
-    """Return the scope that is open in the default graph."""
+    """Return the current variable scope of the default graph."""
     graph = get_default_graph()
     scope = (_scopes.get() or {}).get(graph)
     if scope is None:
@@ -90,7 +90,7 @@ def variable_scope(
     constraint: Callable[..., Any] | None = None,
     auxiliary_name_scope: bool = True,
 ) -> Iterator[VariableScope]:
-    """Return a context within which the names of variables begin with a name.
+    """Return a context that prefixes the names of variables.
 
     Args:
         name_or_scope: What is added, or a scope to enter again.
@@ -182,7 +182,7 @@ def get_variable(
     synchronization: Any = None,
     aggregation: Any = None,
 ) -> Variable:
-    """Return the variable of a name in the scope that is open, made where it may be.
+    """Return the variable of a name in the current scope, or create it.
 
     Args:
         name: Its name.

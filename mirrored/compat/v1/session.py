@@ -26,7 +26,7 @@ from mirrored.program.variable_access import variable_writes
 
 
 class Session:
-    """Runs parts of a graph. The variables have values of their own in each.
+    """Runs parts of a graph. Each session has its own values of the variables.
 
     Threads may share one: their runs wait for each other.
 
@@ -85,7 +85,7 @@ class Session:
         options: Any = None,
         run_metadata: Any = None,
     ) -> Any:
-        """Run what some values need, and return these.
+        """Compute fetches, and return their values.
 
         Args:
             fetches: Tensors, operations, variables or their names, in nested structures.
@@ -167,7 +167,7 @@ class Session:
     def make_callable(
         self, fetches: Any, feed_list: Any = None, accept_options: bool = False
     ) -> Callable[..., Any]:
-        """Return a function that runs fetches, given values for what is fed, by position.
+        """Return a function that takes the values of feeds by position, and runs fetches.
 
         Args:
             fetches: As for `run`.
@@ -218,7 +218,7 @@ class Session:
                 self._kept.initialized.add(variable)
 
     def close(self) -> None:
-        """Let go of the variables' values; the session runs no more."""
+        """Release the values of the variables. The session cannot run any more."""
         self._closed = True
         self._kept.clear()
         self._plans.clear()
@@ -258,7 +258,7 @@ class _Entered:
 
 
 class InteractiveSession(Session):
-    """A session that is the default one from when it is made until it is closed."""
+    """A session that is the default session until it is closed."""
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
         super().__init__(target, graph, config)
@@ -333,6 +333,6 @@ def _frozen(fetches: Any) -> Any:
 
 
 def get_default_session() -> Session | None:
-    """Return the session that was entered last; None: none is."""
+    """Return the default session; None if there is none."""
     sessions = entered_sessions.get()
     return sessions[-1] if sessions else None

@@ -21,7 +21,7 @@ def constant(
     name: str = "Const",
     verify_shape: bool = False,
 ) -> Tensor:
-    """Return a tensor whose value is known.
+    """Return a constant tensor.
 
     Args:
         value: A number, or an array or lists of them.
@@ -126,7 +126,7 @@ def packed_in(graph: Any, value: Any, dtype: Any, name: str) -> Tensor:
 def placeholder(
     dtype: DTypeLike, shape: PartialShapeLike | None = None, name: str | None = None
 ) -> Tensor:
-    """Return a tensor whose value each run is given, by `feed_dict`.
+    """Return a tensor whose value each run gets by `feed_dict`.
 
     Args:
         dtype: Its dtype.
@@ -154,7 +154,7 @@ def _never() -> Any:
 def placeholder_with_default(
     input: TensorLike, shape: PartialShapeLike | None, name: str | None = None
 ) -> Tensor:
-    """Return a tensor that has a value where none is fed.
+    """Return a tensor with a default value, which `feed_dict` can replace.
 
     Args:
         input: The value.

@@ -39,7 +39,7 @@ def to_int64(x: TensorLike, name: str = "ToInt64") -> Any:
 
 
 def div(x: TensorLike, y: TensorLike, name: str = "div") -> Any:
-    """Return the quotient, of integers as Python 2 has it: rounded down."""
+    """Return the quotient; quotients of integers are rounded down, as in Python 2."""
 
     def quotient(x: Any, y: Any) -> Any:
         x = ops.convert_to_tensor(x)
@@ -140,7 +140,7 @@ def clip_by_global_norm(
 
 
 def ensure_shape(x: TensorLike, shape: PartialShapeLike | None, name: str | None = None) -> Tensor:
-    """Return a tensor, and raise in a run where it has another shape.
+    """Return a tensor, and raise in a run if its shape differs.
 
     Args:
         x: The tensor.
@@ -177,7 +177,7 @@ def dropout(
     name: str = "dropout",
     rate: TensorLike | None = None,
 ) -> Any:
-    """Return a tensor some elements of which are zero, and the others as much larger.
+    """Return a tensor with some elements set to zero, and the others scaled up.
 
     Args:
         x: The tensor.
@@ -217,7 +217,7 @@ def softmax_cross_entropy_with_logits(
     name: str = "softmax_cross_entropy_with_logits_sg",
     axis: int | None = None,
 ) -> Any:
-    """Return each row's cross entropy; nothing is differentiated by the labels."""
+    """Return the cross entropy of each row. No gradient flows to the labels."""
     _named_only(_sentinel, "softmax_cross_entropy_with_logits")
 
     def entropy(labels: Any, logits: Any) -> Any:
@@ -233,7 +233,7 @@ def sparse_softmax_cross_entropy_with_logits(
     logits: TensorLike | None = None,
     name: str = "SparseSoftmaxCrossEntropyWithLogits",
 ) -> Any:
-    """Return each row's cross entropy, for labels that are numbers of classes."""
+    """Return the cross entropy of each row, for integer labels."""
     _named_only(_sentinel, "sparse_softmax_cross_entropy_with_logits")
     function = ops.sparse_softmax_cross_entropy_with_logits
     kind = "SparseSoftmaxCrossEntropyWithLogits"
@@ -259,7 +259,7 @@ def random_poisson(
     seed: int | None = None,
     name: str = "random_poisson",
 ) -> Any:
-    """Return Poisson numbers: as many of the shape as there are rates."""
+    """Return Poisson numbers: a tensor of the shape per rate."""
     arguments = (shape, lam, dtype, seed)
     return drawn(_poisson, arguments, {}, "RandomPoissonV2", f"{name}/RandomPoissonV2")
 
@@ -274,7 +274,7 @@ def xw_plus_b(
 def relu_layer(
     x: TensorLike, weights: TensorLike, biases: TensorLike, name: str = "relu_layer"
 ) -> Any:
-    """Return a product with a bias added, and zeros for what is below 0."""
+    """Return the ReLU of a product with a bias added."""
 
     def layer(x: Any, weights: Any, biases: Any) -> Any:
         return ops.relu(ops.matmul(x, weights) + biases)
@@ -307,7 +307,7 @@ def convert_to_tensor(
 
 
 def set_random_seed(seed: int) -> None:
-    """Let what operations draw that are drawn from now on be the same in every session."""
+    """Seed the operations that are created from now on, so that all sessions draw the same."""
     get_default_graph().seed = seed
 
 
@@ -315,7 +315,7 @@ def set_random_seed(seed: int) -> None:
 def name_scope(
     name: str | None, default_name: str | None = None, values: Sequence[Any] | None = None
 ) -> Iterator[str]:
-    """Return a context within which names begin with a name, and which gives that.
+    """Return a context that prefixes the names of operations, and yields the prefix.
 
     Args:
         name: What is added; one that ends with a slash stands for itself, None: `default_name`.
@@ -339,12 +339,12 @@ def control_dependencies(control_inputs: Any) -> Any:
 
 
 def add_to_collection(name: str, value: Any) -> None:
-    """Put something into a collection of the default graph."""
+    """Add a value to a collection of the default graph."""
     get_default_graph().add_to_collection(name, value)
 
 
 def get_collection(key: str, scope: str | None = None) -> list[Any]:
-    """Return what is in a collection of the default graph."""
+    """Return the values of a collection of the default graph."""
     return get_default_graph().get_collection(key, scope)
 
 

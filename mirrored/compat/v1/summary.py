@@ -94,7 +94,7 @@ def scalar(name: str, tensor: Any, collections: Any = None, family: str | None =
 def histogram(
     name: str, values: Any, collections: Any = None, family: str | None = None
 ) -> Summary:
-    """Return a summary of how numbers are spread.
+    """Return a summary of the distribution of numbers.
 
     Args:
         name: What it is called, behind the name scopes that are open.
@@ -153,7 +153,7 @@ def _collected(graph: Graph, drawn: Operation, collections: Sequence[str]) -> Su
 
 
 def merge(inputs: Sequence[Any], collections: Any = None, name: str | None = None) -> Summary:
-    """Return one summary that has all of others.
+    """Return one summary with the values of several.
 
     Args:
         inputs: The others.
@@ -181,7 +181,7 @@ def merge(inputs: Sequence[Any], collections: Any = None, name: str | None = Non
 def merge_all(
     key: str = GraphKeys.SUMMARIES, scope: str | None = None, name: str | None = None
 ) -> Any:
-    """Return one summary that has all that were collected; None: there are none.
+    """Return one summary of all collected summaries; None if there are none.
 
     Args:
         key: The collection.
@@ -324,7 +324,7 @@ class FileWriter:
         self._writer.write(summary=summary, **step)
 
     def add_graph(self, graph: Graph, global_step: Any = None, graph_def: Any = None) -> None:
-        """Write a graph: its operations, what they are called and what they are computed from.
+        """Write a graph: the names, types and inputs of its operations.
 
         Args:
             graph: The graph.
@@ -340,7 +340,7 @@ class FileWriter:
         self._writer.write(graph_def=message.SerializeToString(), **step)
 
     def add_run_metadata(self, run_metadata: Any, tag: str, global_step: Any = None) -> None:
-        """Write that a run was told of: its name, since a `RunMetadata` has nothing here.
+        """Write the tag of a run; a `RunMetadata` is empty here.
 
         Args:
             run_metadata: The message.
@@ -357,15 +357,15 @@ class FileWriter:
         self._writer.write(tagged_run_metadata={"tag": tag}, **step)
 
     def flush(self) -> None:
-        """Bring what was written to the file."""
+        """Flush the file."""
         self._writer.flush()
 
     def close(self) -> None:
-        """Bring what was written to the file, and take no more."""
+        """Flush and close the file."""
         self._writer.close()
 
     def reopen(self) -> None:
-        """Go on in a new file."""
+        """Open a new file."""
         self._writer.close()
         self._writer = create_file_writer(*self._settings)
 

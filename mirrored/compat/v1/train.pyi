@@ -6,7 +6,7 @@ from mirrored.compat.v1.listing import list_names
 from mirrored.compat.v1.sources import constant
 from mirrored.compat.v1.variables import GraphKeys, Variable
 def get_global_step(graph: Graph | None=None) -> Variable | None:
-    """Return the variable that counts the steps; None: there is none."""
+    """Return the variable that counts the steps; None if there is none."""
     steps = (graph or get_default_graph()).get_collection(GraphKeys.GLOBAL_STEP)
     return steps[0] if steps else None
 def create_global_step(graph: Graph | None=None) -> Variable:

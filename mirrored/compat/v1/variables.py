@@ -17,7 +17,7 @@ from mirrored.graph import placeholders
 
 
 class GraphKeys:
-    """The names of the collections that graphs have by themselves."""
+    """The names of standard collections."""
 
     GLOBAL_VARIABLES = "variables"
     LOCAL_VARIABLES = "local_variables"
@@ -42,7 +42,7 @@ class GraphKeys:
 
 
 class Variable(Tensor):
-    """A value that runs may change; as a tensor it is what it is when somebody takes it.
+    """A value that runs can change. As a tensor it has the value at the time of reading.
 
     Args:
         initial_value: A tensor or what becomes one, or a function that returns it.
@@ -128,15 +128,15 @@ class Variable(Tensor):
         return graph
 
     def value(self) -> Tensor:
-        """Return its value as a tensor: what it is when somebody takes it."""
+        """Return its value as a tensor, as of the time of reading."""
         return self
 
     def read_value(self) -> Tensor:
-        """Return its value as another tensor, after the operations that are waited for here."""
+        """Return a tensor that reads the value after the current control dependencies."""
         return _read(self, "read", Tensor(self._shape, self._dtype, "")).outputs[0]
 
     def initialized_value(self) -> Tensor:
-        """Return its value, or the initial one where it has none in the session.
+        """Return its value, or its initial value if the session has not initialized it.
 
         A run with it in it is not recorded.
         """
@@ -185,7 +185,7 @@ class Variable(Tensor):
         return _written(self, "assign_sub", delta, name or "AssignSub", read_value)
 
     def eval(self, session: Any = None) -> Any:  # type: ignore[override]
-        """Return its value in a session, by default the one that is entered.
+        """Return its value in a session, by default the default session.
 
         Raises:
             ValueError: No session was given or entered.
@@ -193,7 +193,7 @@ class Variable(Tensor):
         return super().eval(None, session)
 
     def load(self, value: TensorLike, session: Any = None) -> None:
-        """Set the value in a session, by default the one that is entered."""
+        """Set the value in a session, by default the default session."""
         session = default_session() if session is None else session
         if session is None:
             raise ValueError("Either session argument should be provided or default session set.")
