@@ -67,17 +67,16 @@ def _access(library: Any) -> _Access:
     return library.get_num_threads, library.set_num_threads
 
 
-@cache
 def available_threads() -> int:
-    """Return how many threads products use where nothing limits them."""
-    return max((get() for get, _ in _libraries()), default=1)
+    """Return how many threads the process lets products use, also within `run_on_threads`."""
+    counts = [before for _, before in _set_aside] or [get() for get, _ in _libraries()]
+    return max(counts, default=1)
 
 
 def limit(count: int) -> None:
     """Let products use N threads from now on; whoever asks how many there are hears that."""
     for _, set_count in _libraries():
         set_count(count)
-    available_threads.cache_clear()
 
 
 def threads_of_products(operations: int) -> int | None:
@@ -134,7 +133,7 @@ def run_on_threads(
             if before != count:
                 changed.append((set_count, before))
                 set_count(count)
-        _set_aside = changed
+        _set_aside = changed or outer
         function(*args, **named)
     finally:
         _set_aside = outer

@@ -1,5 +1,6 @@
 """The number of BLAS's threads is set for a product or a program and restored whatever happens."""
 
+from functools import partial
 from threading import Thread
 from types import SimpleNamespace
 from typing import Any
@@ -55,7 +56,15 @@ def test_any_thread_sets_it() -> None:
 
 
 def test_how_many_there_are() -> None:
-    assert available_threads() >= 1
+    """What limits the process counts, wherever it is asked; what limits a program does not."""
+    with threadpool_limits(2, "blas"):
+        counts = [available_threads()]
+        with threadpool_limits(1, "blas"):
+            counts.append(available_threads())
+        ask = partial(run_on_threads, 1, lambda: counts.append(available_threads()))
+        ask()
+        run_on_threads(1, ask)
+    assert counts == [2, 1, 2, 2]
 
 
 def test_a_limit_is_what_there_is_from_then_on() -> None:
@@ -63,7 +72,6 @@ def test_a_limit_is_what_there_is_from_then_on() -> None:
         limit(1)
         assert set(threads()) == {1}
         assert available_threads() == 1
-    available_threads.cache_clear()
 
 
 # The shapes of a and b, and how many of two threads their product uses.
