@@ -136,6 +136,39 @@ class NonFiniteLossError(FloatingPointError):
     """The training loss became NaN or infinite; the weights are those of the step before."""
 
 
+class ReplicasDifferError(RuntimeError):
+    """Copies of a mirrored variable, which are equal on all replicas, are not.
+
+    Args:
+        *args: What any exception takes: the text.
+        variable: What the attribute of this name is; so are the others.
+
+    Attributes:
+        variable: The name of the first variable that differs.
+        replicas: The replicas that have another value than most; where as many have each of two,
+            than the first replica.
+        devices: The names of the devices of these replicas, one per replica.
+        workers: The numbers of their workers; 0 where there is one.
+        step: The step after which the copies were compared, None where that is not known.
+    """
+
+    def __init__(
+        self,
+        *args: object,
+        variable: str = "",
+        replicas: _Sequence[int] = (),
+        devices: _Sequence[str] = (),
+        workers: _Sequence[int] = (),
+        step: int | None = None,
+    ) -> None:
+        super().__init__(*args)
+        self.variable = variable
+        self.replicas = tuple(replicas)
+        self.devices = tuple(devices)
+        self.workers = tuple(workers)
+        self.step = step
+
+
 class OperatorNotAllowedInGraphError(TypeError):
     """Python asked for the value of a tensor while its function was being recorded."""
 

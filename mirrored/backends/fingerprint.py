@@ -13,7 +13,7 @@ import numpy as np
 from mirrored._logging import logger
 from mirrored.backends import platforms
 from mirrored.backends.backend import Hardware
-from mirrored.backends.product_settings import available_threads, one_thread
+from mirrored.backends.product_settings import available_threads
 from mirrored.version import VERSION
 
 _THREADS = "BLAS threads"
@@ -37,18 +37,19 @@ def fingerprint(used: Iterable[Hardware]) -> dict[str, str]:
     return facts
 
 
-def tell_differences(name: str, before: Mapping[str, Any], here: Mapping[str, str]) -> None:
+def tell_differences(
+    name: str, before: Mapping[str, Any], here: Mapping[str, str], *, any_threads: bool = False
+) -> None:
     """Log a line if facts of a file differ from those of this process.
-
-    The BLAS threads count only where a product may use several.
 
     Args:
         name: What the line calls the file.
         before: The facts where the file was saved; none are equal to all.
         here: The facts of this process.
+        any_threads: Whether the number of the BLAS threads changes no bits.
     """
     names = [fact for fact in {**before, **here} if before.get(fact) != here.get(fact)]
-    if _THREADS in names and one_thread.get():
+    if any_threads and _THREADS in names:
         names.remove(_THREADS)
     if before and names:
         logger.info(

@@ -5,6 +5,7 @@ In a replica they stand for that replica's copy.
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,7 +152,7 @@ class DistributedVariable(Variable):
         for copy in self._copies:
             state = copy.state()
             # What is equal travels once; copies on cards and the host may differ in the last bits.
-            if states and _same_bits(states[0].value, state.value):
+            if states and same_bits(states[0].value, state.value):
                 state = state._replace(value=states[0].value)
             states.append(state)
         return _restored, (type(self), self._strategy, states)
@@ -163,8 +164,15 @@ class DistributedVariable(Variable):
         return "".join(copy._repr_html_() or "" for copy in self._copies) or None
 
 
-def _same_bits(x: NDArray[Any], y: NDArray[Any]) -> bool:
-    return np.array_equal(x.reshape(-1).view(np.uint8), y.reshape(-1).view(np.uint8))
+def same_bits(x: NDArray[Any], y: NDArray[Any]) -> bool:
+    """Return whether two arrays of one shape and dtype have the same bits.
+
+    Example:
+        >>> same_bits(np.array([0.0, np.nan]), np.array([-0.0, np.nan]))
+        False
+    """
+    kind = f"u{x.dtype.itemsize}"
+    return np.array_equal(x.view(kind), y.view(kind))
 
 
 def _restored(
@@ -204,6 +212,10 @@ class MirroredVariable(DistributedVariable):
     """
 
     __slots__ = ()
+
+    def __init__(self, strategy: ReplicaStrategy, copies: Sequence[DeviceVariable]) -> None:
+        super().__init__(strategy, copies)
+        _alive[self._copies[0]._id] = self
 
     @classmethod
     def _devices(cls, strategy: Any) -> Sequence[devices.Device]:
@@ -382,6 +394,21 @@ class MirroredVariable(DistributedVariable):
     def prepare(self, method: str, value: Any) -> list[tuple[DeviceVariable, Prepared]]:
         """Return every copy with the value that the method would write into it."""
         return [pair for copy in self.copies for pair in copy.prepare(method, value)]
+
+
+_alive: WeakValueDictionary[int, MirroredVariable] = WeakValueDictionary()
+
+
+def mirrored_by(strategy: ReplicaStrategy) -> list[MirroredVariable]:
+    """Return a strategy's mirrored variables, in the order in which they were created.
+
+    Args:
+        strategy: The strategy.
+    """
+    alive = (reference() for reference in _alive.valuerefs())  # Other threads may create some.
+    return [
+        variable for variable in alive if variable is not None and variable.strategy is strategy
+    ]
 
 
 class CentralVariable(MirroredVariable):

@@ -302,6 +302,50 @@ class Strategy(StrategyBase, _overrides.Subclassable):
             )
         return regroup(results) if count > 1 else results[0]
 
+    def check_replicas(self, variables: Any = None, *, step: int | None = None) -> None:
+        """Compare the copies of mirrored variables, and raise an error if one has other bits.
+
+        Copies part if one of them is assigned alone, or if a device computes wrong. Every copy is
+        compared with the others of this process, and by hashes with those of other workers, which
+        all make this call and all raise the error. Variables without copies, and those that are
+        aggregated on reads, are left out. `mr.callbacks.CheckReplicas` does this in `fit`.
+
+        `mr.debugging.compare_replicas` answers another question: whether a step on several
+        replicas computes what it computes on one device.
+
+        Args:
+            variables: A variable, or a structure of variables; None: all mirrored variables that
+                were created in this strategy's scope and are in use.
+            step: The number of the step, which the error names.
+
+        Raises:
+            ReplicasDifferError: Copies differ. The error names the first such variable, the
+                replicas, and the step.
+            TypeError: Something in the structure is no variable.
+            ValueError: A variable belongs to another strategy.
+            RuntimeError: The call is made inside a replica or a recorded function.
+            WorkerError: The workers compare different variables.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.config.experimental.set_simulated_gpus(3)
+            >>> strategy = mr.MirroredStrategy()
+            >>> with strategy.scope():
+            ...     v = mr.Variable([1.0, 2.0], name="v")
+            >>> strategy.check_replicas()
+            >>> _ = strategy.experimental_local_results(v)[1].assign([1.0, 2.5])
+            >>> try:
+            ...     strategy.check_replicas(step=7)
+            ... except mr.errors.ReplicasDifferError as error:
+            ...     error.variable, error.replicas, error.devices, error.step
+            ('v:0', (1,), ('GPU:1',), 7)
+        """
+        from mirrored.distribute.replica_check import check_context, compare_copies
+
+        check_context()
+        with self.scope():
+            compare_copies(self, variables, step)
+
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """Return the parts of a per-replica value, by replica; always a tuple.
 

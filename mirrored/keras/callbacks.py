@@ -11,6 +11,7 @@ _public_module(
     {
         "mirrored.training.backup_and_restore": "BackupAndRestore",
         "mirrored.training.callbacks": "Callback CallbackList History",
+        "mirrored.training.callbacks.check_replicas": "CheckReplicas",
         "mirrored.training.callbacks.csv_logger": "CSVLogger",
         "mirrored.training.callbacks.lambda_callback": "LambdaCallback",
         "mirrored.training.callbacks.learning_rate_scheduler": "LearningRateScheduler",

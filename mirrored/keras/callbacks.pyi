@@ -4,6 +4,7 @@ from mirrored.training.backup_and_restore import BackupAndRestore as BackupAndRe
 from mirrored.training.callbacks.csv_logger import CSVLogger as CSVLogger
 from mirrored.training.callbacks import Callback as Callback
 from mirrored.training.callbacks import CallbackList as CallbackList
+from mirrored.training.callbacks.check_replicas import CheckReplicas as CheckReplicas
 from mirrored.training.callbacks.monitor_callback import EarlyStopping as EarlyStopping
 from mirrored.training.callbacks import History as History
 from mirrored.training.callbacks.lambda_callback import LambdaCallback as LambdaCallback

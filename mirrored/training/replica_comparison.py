@@ -116,6 +116,10 @@ def compare_replicas(
 ) -> ReplicaComparison:
     """Take one step of training on one device and on several replicas, and compare the two.
 
+    It shows whether a step computes the same on several replicas. Whether replicas that train have
+    the same weights is another question, which `strategy.check_replicas` and
+    `mr.callbacks.CheckReplicas` answer.
+
     Both steps run op by op on copies of the model, whose replicas are all on the host's CPU, so it
     does not matter which devices there are and under which strategy the model was made. The model,
     its optimizers, its metrics and the random streams stay as they are. Compared are, in the order

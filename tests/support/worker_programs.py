@@ -127,6 +127,38 @@ def raised(act: Callable[[], object]) -> tuple[str, str]:
     return "", ""
 
 
+def diverged(step: int) -> list[tuple[Any, ...]]:
+    """Return what is raised where the last copy of a variable is another one, and in a `fit`."""
+    strategy = strategy_of()
+    is_last = connect().rank == connect().count - 1
+    with strategy.scope():
+        variable = mr.Variable([1.0], name="v")
+        model = small()
+        model.compile("sgd", "mse")
+
+    def spoil(batch: int, logs: Any) -> None:
+        if batch == step - 1 and is_last:
+            model.weights[0].copies[-1].assign(model.weights[0] + 1.0)
+
+    def act() -> None:
+        callbacks = [
+            mr.callbacks.LambdaCallback(on_train_batch_end=spoil),
+            mr.callbacks.CheckReplicas(every=2),
+        ]
+        model.fit(np.ones((15, 2)), np.ones(15), batch_size=3, callbacks=callbacks, verbose=0)
+
+    strategy.check_replicas()
+    if is_last:
+        variable.copies[-1].assign([2.0])
+    errors = []
+    for call in (strategy.check_replicas, act):
+        try:
+            call()
+        except mr.errors.ReplicasDifferError as error:
+            errors.append((error.variable, error.replicas, error.workers, error.step))
+    return errors
+
+
 def with_full_disk(act: Callable[[], object]) -> None:
     """Do something while the first worker can write no more than a hundred bytes."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -117,6 +117,7 @@ def run_tasks(folder: Path) -> dict[str, list[Any]]:
         "filed": written,
         "inputs": 6,
         "fitted_on_own": SOME,
+        "diverged": 4,
         # After the last of these the workers are no longer connected: in calls that differ.
         "differing": [*(case for case, _, _ in DIFFERING), {"rows": 4}],
     }

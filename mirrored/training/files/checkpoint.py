@@ -21,7 +21,7 @@ from mirrored._tracebacks import shortened
 from mirrored._types import PathLike
 from mirrored.backends.fingerprint import fingerprint, tell_differences
 from mirrored.devices.device_registry import registry
-from mirrored.distribute import has_strategy, in_cross_replica_context
+from mirrored.distribute import DistributedVariable, has_strategy, in_cross_replica_context
 from mirrored.errors import WeightsFileError
 from mirrored.ops import int64
 from mirrored.ops.hooks import active_recorder, only
@@ -273,7 +273,10 @@ class Checkpoint(AutoTrackable):
             restoration = Restoration(self, file, opened.pop_all())
         before = read_table(file.noun, file.texts.get(FINGERPRINT, "{}"), "fingerprint")
         restoration.go_on()
-        tell_differences(f"{save_path!r}", before, fingerprint(registry.visible_hardware()))
+        here = fingerprint(registry.visible_hardware())
+        variables = (v for v in restoration.objects if isinstance(v, DistributedVariable))
+        fixed = any(variable.strategy.lanes for variable in variables)
+        tell_differences(f"{save_path!r}", before, here, any_threads=fixed)
         return CheckpointStatus(restoration)
 
     @shortened

@@ -33,6 +33,7 @@ MADE: dict[str, Callable[[Path], Callback]] = {
     "LambdaCallback": lambda _: C.LambdaCallback(on_train_begin=id),
     "TerminateOnNaN": lambda _: C.TerminateOnNaN(),
     "TensorBoard": lambda folder: C.TensorBoard(folder / "logs"),
+    "CheckReplicas": lambda _: C.CheckReplicas(every=2),
     "SwapEMAWeights": lambda _: C.SwapEMAWeights(swap_on_epoch=True),
     "ProgbarLogger": lambda _: C.ProgbarLogger(),
     "History": lambda _: C.History(),

@@ -222,17 +222,24 @@ def test_a_warning_where_nobody_asked(two: str, caplog: pytest.LogCaptureFixture
 
 @pytest.mark.behaviour("fingerprint")
 @pytest.mark.parametrize(
-    ("saved", "lines"),
-    [({}, 0), ({"BLAS": "openblas 0.3, kernel Prescott", "NumPy": "1.0"}, 1)],
+    ("saved", "replicas", "lines"),
+    [
+        ({}, None, 0),
+        ({"BLAS": "openblas 0.3, kernel Prescott", "NumPy": "1.0"}, None, 1),
+        ({"BLAS threads": "99"}, None, 1),
+        ({"BLAS threads": "99"}, 2, 0),  # Products use one thread.
+    ],
 )
 def test_a_line_where_bits_may_differ(
     saved: dict[str, str],
+    replicas: int | None,
     lines: int,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    checkpoint = mr.train.Checkpoint(epoch=mr.Variable(0))
+    with mr.MirroredStrategy(replicas=replicas).scope():
+        checkpoint = mr.train.Checkpoint(epoch=mr.Variable(0))
     caplog.set_level(logging.INFO, "mirrored")
     caplog.clear()
     with monkeypatch.context() as elsewhere:
@@ -241,7 +248,8 @@ def test_a_line_where_bits_may_differ(
         path = checkpoint.write(tmp_path / "ckpt")
     checkpoint.restore(path)
     assert len(caplog.messages) == lines
-    assert all(f"{name} was {fact}" in caplog.text for name, fact in saved.items())
+    told = [f"{name} was {fact}" in caplog.text for name, fact in saved.items()]
+    assert told == [lines == 1] * len(saved)
 
 
 def test_nothing_is_said_of_a_file_without_a_fingerprint(
