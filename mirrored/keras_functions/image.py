@@ -215,10 +215,8 @@ def pad_images(
     """
     form, x = as_data_format(data_format), ops.convert_to_tensor(images)
     _check_rank_of(x)
-    rows, columns = (
-        {"top_padding": top_padding, "bottom_padding": bottom_padding},
-        {"left_padding": left_padding, "right_padding": right_padding},
-    )
+    rows = {"top_padding": top_padding, "bottom_padding": bottom_padding}
+    columns = {"left_padding": left_padding, "right_padding": right_padding}
     _check_two({**rows, "target_height": target_height})
     _check_two({**columns, "target_width": target_width})
 
@@ -273,36 +271,28 @@ def crop_images(
     """
     form, x = as_data_format(data_format), ops.convert_to_tensor(images)
     _check_rank_of(x)
-    _check_two(
-        {
-            "top_cropping": top_cropping,
-            "bottom_cropping": bottom_cropping,
-            "target_height": target_height,
-        }
-    )
-    _check_two(
-        {
-            "left_cropping": left_cropping,
-            "right_cropping": right_cropping,
-            "target_width": target_width,
-        }
-    )
+    rows = {"top_cropping": top_cropping, "bottom_cropping": bottom_cropping}
+    columns = {"left_cropping": left_cropping, "right_cropping": right_cropping}
+    _check_two({**rows, "target_height": target_height})
+    _check_two({**columns, "target_width": target_width})
 
     def part(
-        own: int, name: str, first: int | None, last: int | None, size: int | None
+        own: int, numbers: dict[str, int | None], name: str, size: int | None
     ) -> tuple[int, int]:
+        first, last = numbers.values()
         if first is None:
             first = own - (size or 0) - (last or 0)
         if size is None:
             size = own - (last or 0) - first
-        side = {"height": "top", "width": "left"}[name]
-        _check_positive({f"{side}_cropping": first, f"target_{name}": size})
+        _check_positive({next(iter(numbers)): first, name: size})
         return first, size
 
     def change(x: Tensor) -> Tensor:
-        rows = part(x.shape[-3], "height", top_cropping, bottom_cropping, target_height)
-        columns = part(x.shape[-2], "width", left_cropping, right_cropping, target_width)
-        begin, size = zip(*[(0, -1)] * (x.ndim - 3), rows, columns, (0, -1), strict=True)
+        parts = (
+            part(x.shape[-3], rows, "target_height", target_height),
+            part(x.shape[-2], columns, "target_width", target_width),
+        )
+        begin, size = zip(*[(0, -1)] * (x.ndim - 3), *parts, (0, -1), strict=True)
         return ops.slice(x, begin, size)
 
     return with_last_channels(x, form, change)

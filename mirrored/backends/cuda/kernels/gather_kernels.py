@@ -107,16 +107,7 @@ def _combine_source(kind: str, dtype: np.dtype[Any], index: np.dtype[Any]) -> So
     return source(f"{kind} of rows", text, T=dtype, L=index)
 
 
-def _gather(
-    xp: Launcher,
-    out: Any,
-    x: Any,
-    indices: Any,
-    *,
-    axis: int,
-    outside: bool,
-    workspace: tuple[Any, ...] = (),
-) -> None:
+def _gather(xp: Launcher, out: Any, x: Any, indices: Any, *, axis: int, **_: Any) -> None:
     if not out.size:
         return
     if not x.size:
@@ -131,16 +122,7 @@ def _gather(
     launch_for_each(xp, text, "gather", sizes[0], args)
 
 
-def _flat(
-    xp: Launcher,
-    out: Any,
-    indices: Any,
-    *,
-    sizes: Shape,
-    outer: int,
-    workspace: tuple[Any, ...] = (),
-    **_: Any,
-) -> None:
+def _flat(xp: Launcher, out: Any, indices: Any, *, sizes: Shape, outer: int, **_: Any) -> None:
     if not out.size:
         return
     depth, padded = len(sizes), np.ones(_MOST_AXES, np.int64)
@@ -151,17 +133,9 @@ def _flat(
 
 
 def _segments(
-    xp: Launcher,
-    out: Any,
-    data: Any,
-    ids: Any,
-    *,
-    kind: str,
-    num_segments: int,
-    initial: float,
-    workspace: tuple[Any, ...] = (),
+    xp: Launcher, out: Any, data: Any, ids: Any, *, kind: str, workspace: Any = (), **attrs: Any
 ) -> None:
-    _combine(xp, out, out, ids, data, kind, workspace, value=initial)
+    _combine(xp, out, out, ids, data, kind, workspace, value=attrs["initial"])
 
 
 def _segments_workspace(
@@ -172,14 +146,7 @@ def _segments_workspace(
 
 
 def _rows(
-    xp: Launcher,
-    out: Any,
-    tensor: Any,
-    places: Any,
-    rows: Any,
-    *,
-    kind: str,
-    workspace: tuple[Any, ...] = (),
+    xp: Launcher, out: Any, tensor: Any, places: Any, rows: Any, *, kind: str, workspace: Any = ()
 ) -> None:
     _combine(xp, out, tensor, places, rows, kind, workspace)
 
