@@ -272,10 +272,7 @@ def _chosen(condition: Tensor, when_true: Any, when_false: Any) -> Any:
 
 
 def _tell(
-    inside: "_Inside",
-    chosen: Any,
-    condition: Tensor,
-    branches: list[tuple[Branch, BranchRecorder]],
+    inside: "_Inside", chosen: Any, condition: Tensor, branches: list[tuple[Branch, BranchRecorder]]
 ) -> None:
     """Notify the tapes of the selection as one call."""
     listeners = active_listeners()

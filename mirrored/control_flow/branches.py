@@ -148,10 +148,7 @@ def _check_pair(pair: Any) -> None:
 
 
 def switch_case(
-    branch_index: Tensor,
-    branch_fns: Any,
-    default: Branch | None = None,
-    name: str = "switch_case",
+    branch_index: Tensor, branch_fns: Any, default: Branch | None = None, name: str = "switch_case"
 ) -> Any:
     """Return the result of one of several functions, selected by an index.
 

@@ -149,12 +149,7 @@ class _Recorded(NamedTuple):
 
 
 def _recorded(
-    call: Callable[..., Any],
-    args: Any,
-    kwargs: dict[str, Any],
-    size: int,
-    label: str,
-    fixed: Fixed,
+    call: Callable[..., Any], args: Any, kwargs: dict[str, Any], size: int, label: str, fixed: Fixed
 ) -> _Recorded:
     """Return the results of a call for one size, and other sizes along fixed axes."""
     recorder = ShapeRecorder(label)
@@ -232,10 +227,7 @@ def _held(result: Tensor) -> Any:
 
 
 def _placeholder(
-    stand_ins: dict[int, SymbolicTensor],
-    sizes: tuple[int, ...],
-    fixed: Fixed,
-    *leaves: Tensor,
+    stand_ins: dict[int, SymbolicTensor], sizes: tuple[int, ...], fixed: Fixed, *leaves: Tensor
 ) -> SymbolicTensor:
     first = leaves[0]
     if id(first) in stand_ins:

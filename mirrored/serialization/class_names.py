@@ -21,8 +21,7 @@ _Object = TypeVar("_Object")
 _registered: dict[str, Any] = {}
 _names: dict[Any, str] = {}
 _scope: ContextVar[Mapping[str, Any]] = ContextVar(
-    "mirrored_custom_objects",
-    default=MappingProxyType({}),
+    "mirrored_custom_objects", default=MappingProxyType({})
 )
 _safe_mode: ContextVar[bool | None] = ContextVar("mirrored_safe_mode", default=None)
 

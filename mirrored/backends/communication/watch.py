@@ -59,10 +59,7 @@ class Poller:
     """
 
     def __init__(
-        self,
-        in_flight: InFlight,
-        lock: AbstractContextManager[object],
-        clock: Callable[[], float],
+        self, in_flight: InFlight, lock: AbstractContextManager[object], clock: Callable[[], float]
     ) -> None:
         self.last = -math.inf
         self.under_way: object | None = None

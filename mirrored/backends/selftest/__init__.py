@@ -188,10 +188,7 @@ _passed: set[Any] = set()
 
 
 def check(
-    ranks: Sequence[StreamBackend],
-    names: Sequence[str] | None = None,
-    *,
-    timeout: float = 30.0,
+    ranks: Sequence[StreamBackend], names: Sequence[str] | None = None, *, timeout: float = 30.0
 ) -> list[str]:
     """Return what is wrong with sums between devices, in sentences; an empty list: nothing.
 

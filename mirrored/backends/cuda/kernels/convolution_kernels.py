@@ -183,9 +183,7 @@ def _matrices(
         yield slice(first, first + rows), matrix
 
 
-def _multiply(
-    xp: Launcher, out: Any, x: Any, w: Any, plan: _Plan, workspace: tuple[Any, ...]
-) -> None:
+def _multiply(xp: Launcher, out: Any, x: Any, w: Any, plan: _Plan, workspace: Any) -> None:
     """Write the products of patches with the filters of each group."""
     patches, results, scratch, _ = workspace
     for group in range(plan.groups):
@@ -204,9 +202,7 @@ def _multiply(
                 copying.copy(xp, part, product)
 
 
-def _add_up(
-    xp: Launcher, out: Any, x: Any, g: Any, plan: _Plan, workspace: tuple[Any, ...]
-) -> None:
+def _add_up(xp: Launcher, out: Any, x: Any, g: Any, plan: _Plan, workspace: Any) -> None:
     """Write the products of patches with the results' gradients of each group."""
     patches, results, scratch, products = workspace
     for group in range(plan.groups):

@@ -166,7 +166,7 @@ def _combine(
     places: Any,
     rows: Any,
     kind: str,
-    workspace: tuple[Any, ...],
+    workspace: Any,
     value: float | None = None,
 ) -> None:
     sums = workspace[0] if workspace else out

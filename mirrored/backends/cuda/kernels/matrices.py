@@ -268,14 +268,7 @@ def _triangular_workspace(matrix: Spec, rhs: Spec, **_: bool) -> tuple[Spec, ...
 
 
 def _triangular(
-    xp: Launcher,
-    out: Any,
-    matrix: Any,
-    rhs: Any,
-    *,
-    lower: bool,
-    adjoint: bool,
-    workspace: tuple[Any, ...],
+    xp: Launcher, out: Any, matrix: Any, rhs: Any, *, lower: bool, adjoint: bool, workspace: Any
 ) -> None:
     xp.copy(out, rhs)
     _solve_triangular(xp, out, matrix, workspace[0], lower=lower, transpose=adjoint)
@@ -305,7 +298,7 @@ def _cholesky_workspace(xp: Launcher, x: Spec) -> tuple[Spec, ...]:
     return _verdicts(x), ((xp.workspace("potrf", dtype, _UPPER, rows, None, rows),), dtype)
 
 
-def _cholesky(xp: Launcher, out: Any, x: Any, *, workspace: tuple[Any, ...]) -> None:
+def _cholesky(xp: Launcher, out: Any, x: Any, *, workspace: Any) -> None:
     (verdicts, work), rows = workspace, x.shape[-1]
     launches = _Launches(xp, x, verdicts)
     if not out.size:
@@ -333,7 +326,7 @@ def _factors_workspace(xp: Launcher, x: Spec, *rhs: Spec, **_: bool) -> tuple[Sp
     return *common, ((xp.workspace("getrf", dtype, rows, rows, None, rows),), dtype)
 
 
-def _factored(xp: Launcher, x: Any, workspace: tuple[Any, ...]) -> _Launches:
+def _factored(xp: Launcher, x: Any, workspace: Any) -> _Launches:
     """Write the LU factors of the transposed matrices, and their pivots, into the workspace."""
     verdicts, factors, pivots, addresses, *work = workspace
     launches, rows = _Launches(xp, x, verdicts), x.shape[-1]
@@ -348,9 +341,7 @@ def _factored(xp: Launcher, x: Any, workspace: tuple[Any, ...]) -> _Launches:
     return launches
 
 
-def _solve(
-    xp: Launcher, out: Any, x: Any, *rhs: Any, adjoint: bool, workspace: tuple[Any, ...]
-) -> None:
+def _solve(xp: Launcher, out: Any, x: Any, *rhs: Any, adjoint: bool, workspace: Any) -> None:
     """Write the solutions of systems, for the identity where there are no right sides."""
     xp.refuse_capture()
     launches = _factored(xp, x, workspace)
@@ -374,9 +365,7 @@ def _solve(
     launches.place(_by_rows(out), _by_rows(out), out.shape[-2:])
 
 
-def _determinant(
-    xp: Launcher, out: Any, x: Any, *, logarithm: bool, workspace: tuple[Any, ...]
-) -> None:
+def _determinant(xp: Launcher, out: Any, x: Any, *, logarithm: bool, workspace: Any) -> None:
     launches = _factored(xp, x, workspace)
     launches.determinant(out, workspace[1], workspace[2], logarithm=logarithm)
 
@@ -407,7 +396,7 @@ def _qr_workspace(xp: Launcher, x: Spec, *, full_matrices: bool) -> tuple[Spec, 
     )
 
 
-def _qr(xp: Launcher, out: Any, x: Any, *, full_matrices: bool, workspace: tuple[Any, ...]) -> None:
+def _qr(xp: Launcher, out: Any, x: Any, *, full_matrices: bool, workspace: Any) -> None:
     launches, (m, n) = _Launches(xp, x, workspace[0]), x.shape[-2:]
     inner = _inner(x.shape, full_matrices)
     if not out.size:
@@ -438,7 +427,7 @@ def _eigen_workspace(xp: Launcher, x: Spec, *, compute_v: bool) -> tuple[Spec, .
     return _verdicts(x), (shape, dtype), (shape[:-1], dtype), ((size,), dtype)
 
 
-def _eigen(xp: Launcher, out: Any, x: Any, *, compute_v: bool, workspace: tuple[Any, ...]) -> None:
+def _eigen(xp: Launcher, out: Any, x: Any, *, compute_v: bool, workspace: Any) -> None:
     launches, rows = _Launches(xp, x, workspace[0]), x.shape[-1]
     if not out.size:
         return
@@ -472,13 +461,7 @@ def _svd_workspace(
 
 
 def _svd(
-    xp: Launcher,
-    out: Any,
-    x: Any,
-    *,
-    full_matrices: bool,
-    compute_uv: bool,
-    workspace: tuple[Any, ...],
+    xp: Launcher, out: Any, x: Any, *, full_matrices: bool, compute_uv: bool, workspace: Any
 ) -> None:
     launches, (m, n) = _Launches(xp, x, workspace[0]), x.shape[-2:]
     if not out.size:

@@ -429,7 +429,7 @@ def _categorical(
     *,
     num_samples: int,
     first: int,
-    workspace: tuple[Any, ...],
+    workspace: Any,
     **_: Any,
 ) -> None:
     if not out.size:
@@ -442,7 +442,7 @@ def _categorical(
     launch_for_each(xp, text, "choose", out.size, (out, sums, state, *sizes), threads=_THREADS)
 
 
-def _shuffle(xp: Launcher, out: Any, state: Any, value: Any, *, workspace: tuple[Any, ...]) -> None:
+def _shuffle(xp: Launcher, out: Any, state: Any, value: Any, *, workspace: Any) -> None:
     if not out.size:
         return
     (places,), text = workspace, _SHUFFLE_SOURCE

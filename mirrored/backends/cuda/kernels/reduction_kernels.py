@@ -249,7 +249,7 @@ def _reduce(
     mean: bool = False,
     axis: tuple[int, ...],
     keepdims: bool = False,
-    workspace: tuple[Any, ...] = (),
+    workspace: Any = (),
 ) -> None:
     plan = _plan(x.shape, axis)
     count = plan.length if mean else _NO_MEAN
@@ -318,7 +318,7 @@ def plan_of_columns(shape: Shape) -> Plan:
     return _plan(shape, (0,))
 
 
-def sum_columns(xp: Launcher, out: Any, g: Any, *, workspace: tuple[Any, ...] = ()) -> None:
+def sum_columns(xp: Launcher, out: Any, g: Any, *, workspace: Any = ()) -> None:
     """Write the sums of columns, as `BiasAddGrad` has them; of narrow floats also in float32."""
     _reduce(xp, out, g.reshape(columns_of(g.shape)), kind="Sum", axis=(0,), workspace=workspace)
 

@@ -237,12 +237,7 @@ def _loss_or_gradient(xp: Launcher, out: Any, logits: Any, labels: Any, *g: Any)
 
 
 def _both(
-    xp: Launcher,
-    outputs: Arrays,
-    inputs: Sequence[Arrays],
-    attrs: Any,
-    *,
-    before: Sequence[str],
+    xp: Launcher, outputs: Arrays, inputs: Sequence[Arrays], attrs: Any, *, before: Sequence[str]
 ) -> None:
     """Compute a loss with its gradient, ops before, which are named, and perhaps a cast behind."""
     first = len(before)
