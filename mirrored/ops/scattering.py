@@ -139,13 +139,13 @@ def _segments(
     ids: Any,
     *,
     kind: str,
-    num_segments: int,
     initial: float = 0,
     workspace: Any,
+    **_: Any,
 ) -> None:
     width = math.prod(data.shape[ids.ndim :])
     shape = (ids.size, width)
-    matrix = out.reshape(num_segments, width)
+    matrix = out.reshape(len(out), width)
     start = functools.partial(xp.copyto, src=initial)
     _bring(kind, start, matrix, ids.reshape(-1), data.reshape(shape), workspace[0])
 
@@ -226,12 +226,6 @@ def _infer_rows(tensor: TensorSpec, places: TensorSpec, rows: TensorSpec, *, op:
     return tensor
 
 
-def _rows_workspace(
-    tensor: TensorSpec, places: TensorSpec, rows: TensorSpec
-) -> tuple[TensorSpec, ...]:
-    return _scratch(*rows.shape)
-
-
 def _rows(
     xp: Any, out: Any, tensor: Any, places: Any, rows: Any, *, kind: str, workspace: Any
 ) -> None:
@@ -276,7 +270,7 @@ def _rows_op(
             infer=functools.partial(_infer_rows, op=name),
             kernel=functools.partial(_rows, kind=kind),
             gradient=gradient,
-            workspace=_rows_workspace,
+            workspace=lambda tensor, places, rows: _scratch(*rows.shape),
             dtypes=dtypes,
             may_alias=may_alias,
             whole=True,
