@@ -376,19 +376,22 @@ def test_products_use_one_thread(
         used.append(count)
         run(count, *args, **named)
 
-    monkeypatch.setattr(product_settings, "run_on_threads", noting)
-    monkeypatch.setattr("mirrored.program.program.run_on_threads", noting)
+    # Recorded, a product only notes its calls, and the program sets the number of threads.
+    asked = "mirrored.backends.product_settings" if eager else "mirrored.program.program"
+    monkeypatch.setattr(f"{asked}.run_on_threads", noting)
+    monkeypatch.setattr("mirrored.program.lowering.use_all_threads", lambda: used.append(None))
     simulate(1)
     strategy = MirroredStrategy(replicas=2)
     x = mr.ones((400, 400))
 
-    def step() -> Any:
+    def step(x: Any) -> Any:
         return x @ x
 
-    (strategy.run if eager else mr.function(strategy.run))(step)
+    (strategy.run if eager else mr.function(strategy.run))(step, (x,))
     assert set(used) == {1}
-    x @ x
-    assert used[-1] is None
+    if eager:
+        x @ x
+        assert used[-1] is None
 
 
 def test_a_trace_has_a_row_per_thread(
