@@ -44,7 +44,7 @@ from mirrored.distribute.worker_resolver import WorkerResolver, check_resolver
 from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import active_recorder, only
-from mirrored.ops.spec import bool_
+from mirrored.ops.spec import FLOATS, DType, bool_
 from mirrored.ops.tensor import Tensor
 from mirrored.program import Graph
 from mirrored.variables import Variable
@@ -329,7 +329,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             value: That of this worker's first replica.
         """
         with only(), devices.device(value._device):
-            own = value if self._workers.is_chief else ops.zeros_like(value)
+            own = value if self._workers.is_chief else _nothing(value.shape, value.dtype)
             return self._over_workers(own, OF_FIRST)
 
     def of_each_worker(self, value: Any, what: str) -> list[Any]:
@@ -395,13 +395,13 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         if not any(sizes):
             return own, 0
 
-        def nothing(size: int) -> Tensor:
-            return ops.zeros((*own.shape[:along], size, *own.shape[along + 1 :]), numbers.dtype)
-
         with only(), devices.device(own._device):
-            # Each adds its own to the others' zeros, which leaves them as they are.
             numbers = ops.cast(own, ops.int8) if own.dtype == bool_ else own
-            placed = ops.concat([nothing(before), numbers, nothing(after)], axis=along)
+            beside = [
+                _nothing((*own.shape[:along], size, *own.shape[along + 1 :]), numbers.dtype)
+                for size in (before, after)
+            ]
+            placed = ops.concat([beside[0], numbers, beside[1]], axis=along)
             return ops.cast(self._over_workers(placed, GATHERED), own.dtype), before
 
     def _sizes_along(self, parts: list[Tensor], own: Tensor, axis: int) -> list[int]:
@@ -427,6 +427,12 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
                 f"along one axis. Received: along axis {axis}, by worker, {by_worker}."
             )
         return [size for size, _ in by_worker]
+
+
+def _nothing(shape: Sequence[int], dtype: DType) -> Tensor:
+    """Return what leaves a value as it is that another worker adds to it, also a negative zero."""
+    zeros: Tensor = ops.zeros(shape, dtype)
+    return -zeros if dtype in FLOATS else zeros
 
 
 def _own_replicas(workers: Workers, names: Sequence[Any] | None, replicas: int) -> int:

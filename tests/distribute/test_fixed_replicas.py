@@ -392,6 +392,12 @@ def test_products_use_one_thread(
     if eager:
         x @ x
         assert used[-1] is None
+        mr.distribute.experimental_set_strategy(strategy)
+        x @ x
+        assert used[-1] == 1
+        mr.distribute.experimental_set_strategy(None)
+        x @ x
+        assert used[-1] is None
 
 
 def test_a_trace_has_a_row_per_thread(

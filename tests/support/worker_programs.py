@@ -39,9 +39,12 @@ def trained(
 
 
 def fixed(given: Sequence[tuple[Case, str]]) -> list[dict[str, Any]]:
-    """Return what each case leaves with eight replicas of all workers together."""
-    strategy = functools.partial(mr.distribute.MultiWorkerMirroredStrategy, replicas=8)
-    return [train(case, own_devices(), floatx, strategy) for case, floatx in given]
+    """Return what each case leaves with eight replicas of all workers together, and a gather."""
+    strategy_of = functools.partial(mr.distribute.MultiWorkerMirroredStrategy, replicas=8)
+    results = [train(case, own_devices(), floatx, strategy_of) for case, floatx in given]
+    strategy = strategy_of()
+    gathered = strategy.gather(strategy.run(lambda: mr.constant([-0.0, 1.0])), axis=0)
+    return [*results, {"gathered": gathered.numpy()}]
 
 
 def meanwhile(given: Any) -> list[Any]:
