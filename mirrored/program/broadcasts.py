@@ -23,7 +23,7 @@ def without_broadcasts(graph: Graph) -> Graph:
     Args:
         graph: A graph of the host, which stays as it is.
     """
-    if not any(node.op.name == "BroadcastTo" for node in graph.nodes):
+    if "BroadcastTo" not in {node.op.name for node in graph.nodes}:
         return graph
     return _WithoutBroadcasts(graph).graph()
 
