@@ -329,6 +329,20 @@ def test_every_sum_is_that_of_the_tree(count: int, dtype: str) -> None:
     np.testing.assert_array_equal(total.whole().value, expected)
 
 
+@pytest.fixture
+def programs(monkeypatch: pytest.MonkeyPatch) -> list[Program]:
+    """Return the programs that are made, in order."""
+    prepared: list[Program] = []
+    prepare = Program.__init__
+
+    def noting(self: Program, *args: Any, **options: Any) -> None:
+        prepare(self, *args, **options)
+        prepared.append(self)
+
+    monkeypatch.setattr(Program, "__init__", noting)
+    return prepared
+
+
 def vectors_alive(program: Program, size: int) -> dict[int, int]:
     """Return, for each lane, how many vectors of N float32 are alive at one time, at most."""
     blocks = {block.root for block in program.plan.blocks.values() if block.root.storage is None}
@@ -344,18 +358,14 @@ def vectors_alive(program: Program, size: int) -> dict[int, int]:
     [("serial", {0: 4}), ("threads", {0: 3, 1: 3})],  # A lane of 8 replicas; two lanes of 4.
 )
 def test_few_partial_sums_are_alive(
-    executor: str, alive: dict[int, int], simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+    executor: str,
+    alive: dict[int, int],
+    programs: list[Program],
+    simulate: Simulate,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """At most log2 of a lane's replicas, beside the sum that is being written."""
     monkeypatch.setattr("mirrored.distribute.mirrored_strategy.available_threads", lambda: 2)
-    programs: list[Program] = []
-    prepare = Program.__init__
-
-    def noting(self: Program, *args: Any, **options: Any) -> None:
-        prepare(self, *args, **options)
-        programs.append(self)
-
-    monkeypatch.setattr(Program, "__init__", noting)
     simulate(1)
     with MirroredStrategy(replicas=8, executor=executor).scope():
         model = mr.Sequential([mr.layers.Input((6,)), mr.layers.Dense(40), mr.layers.Dense(3)])

@@ -54,6 +54,16 @@ def test_graphs_compute_what_kernels_one_by_one_do(gpus: int, scenario: Any) -> 
     assert all_bits(graphs) == all_bits(again)
 
 
+def test_fixed_replicas_on_any_number_of_virtual_gpus(scenario: Any) -> None:
+    cases = [*CASES, *EAGER]
+    one, two, three = (
+        scenario("training.train", cases=cases, gpus=gpus, megabytes=256, replicas=5)
+        for gpus in (1, 2, 3)
+    )
+    assert all_bits(one) == all_bits(two)
+    assert all_bits(one) == all_bits(three)
+
+
 @pytest.mark.cuda
 @pytest.mark.parametrize("gpus", [1, 2])
 def test_steps_are_captured(gpus: int, scenario: Any) -> None:

@@ -107,18 +107,21 @@ def train_one(
     return {"losses": history.history["loss"], **weights}
 
 
-def train(cases: list[dict[str, Any]], gpus: int, megabytes: int = 1024) -> dict[str, Any]:
+def train(
+    cases: list[dict[str, Any]], gpus: int, megabytes: int = 1024, replicas: int | None = None
+) -> dict[str, Any]:
     """Train each case on so many virtual GPUs of the card, 0 for the host.
 
     Args:
         cases: Arguments of `train_one`.
-        gpus: How many replicas.
+        gpus: How many virtual GPUs.
         megabytes: The memory of each, where there are several.
+        replicas: How many replicas; None: one per virtual GPU.
 
     Returns:
         What each case leaves, by "number/name".
     """
-    strategy = mr.MirroredStrategy(split(gpus, megabytes))
+    strategy = mr.MirroredStrategy(split(gpus, megabytes), replicas=replicas)
     results = {}
     for number, case in enumerate(cases):
         found = train_one(strategy, **case)
