@@ -1,10 +1,12 @@
 """`tf.DeviceSpec` of TensorFlow 1: the name of a device in parts, which can be changed."""
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 from mirrored.devices import DeviceSpec as FixedSpec
 
 
+@dataclass(repr=False, unsafe_hash=True)
 class DeviceSpec:
     """The name of a device in parts, each of which may be None.
 
@@ -25,19 +27,14 @@ class DeviceSpec:
         '/device:GPU:1'
     """
 
-    def __init__(
-        self,
-        job: str | None = None,
-        replica: int | None = None,
-        task: int | None = None,
-        device_type: str | None = None,
-        device_index: int | None = None,
-    ) -> None:
-        self.job = job
-        self.replica = replica
-        self.task = task
-        self.device_type = device_type and device_type.upper()
-        self.device_index = device_index
+    job: str | None = None
+    replica: int | None = None
+    task: int | None = None
+    device_type: str | None = None
+    device_index: int | None = None
+
+    def __post_init__(self) -> None:
+        self.device_type = self.device_type and self.device_type.upper()
 
     @classmethod
     def from_string(cls, spec: str) -> Self:
@@ -83,9 +80,6 @@ class DeviceSpec:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DeviceSpec) and vars(self) == vars(other)
-
-    def __hash__(self) -> int:
-        return hash(tuple(vars(self).values()))
 
     def __str__(self) -> str:
         return self.to_string()
