@@ -104,7 +104,8 @@ def trace(filepath: PathLike) -> Iterator[None]:
     Perfetto (https://ui.perfetto.dev) and chrome://tracing open it. It has a row a replica, a row
     for what is done where all replicas have met, and a row a device for what is called outside
     replicas. With `MirroredStrategy(replicas=)` a recorded step has a row per thread or stream,
-    each of which runs consecutive replicas.
+    each of which runs consecutive replicas; where a lone device computes a step in parts of the
+    batch, it has a row per part.
 
     A slice is one call of an op's kernel, a collective ("AllReduce"), a copy ("Infeed"
     for the rows of a batch, "Memcpy DtoD" from GPU to GPU, with H for the host or a CPU) or a
