@@ -95,10 +95,15 @@ def same_bits(x: Any, y: Any) -> bool:
     return np.asarray(x).tobytes() == np.asarray(y).tobytes()
 
 
-def check_fixed(chosen: Sequence[tuple[Case, str]], found: Sequence[list[dict[str, Any]]]) -> None:
+def check_fixed(
+    chosen: Sequence[tuple[Case, str]],
+    names: Sequence[str],
+    found: Sequence[list[dict[str, Any]]],
+) -> None:
     """Fail unless eight replicas of several workers have the bits that they have on one device."""
     alone = functools.partial(mr.MirroredStrategy, replicas=8)
     expected = [train(case, 1, floatx, alone) for case, floatx in chosen]
+    expected += [run(WAYS[name], 1, alone) for name in names]
     expected.append({"gathered": np.tile(np.array([-0.0, 1.0], np.float32), 8)})
     for worker in found:
         for own, other in zip(worker, expected, strict=True):
@@ -109,20 +114,20 @@ def check_fixed(chosen: Sequence[tuple[Case, str]], found: Sequence[list[dict[st
 @pytest.mark.behaviour("fixed-replicas-of-workers")
 @needs_mpi
 def test_fixed_replicas_of_two_workers(two_workers: dict[str, list[Any]]) -> None:
-    check_fixed(cases()[:2], two_workers["fixed"])
+    check_fixed(cases()[:2], ["loop"], two_workers["fixed"])
 
 
 @needs_mpi
 @pytest.mark.slow
 def test_fixed_replicas_of_three_workers(three_workers: dict[str, list[Any]]) -> None:
-    check_fixed(cases()[2:6], three_workers["fixed"])
+    check_fixed(cases()[2:6], SOME_WAYS, three_workers["fixed"])
 
 
 @needs_mpi
 @pytest.mark.slow
 def test_fixed_replicas_of_four_workers(tmp_path: Path) -> None:
-    (found,) = launch([("fixed", cases()[6:9])], (1, 1, 1, 1), tmp_path)
-    check_fixed(cases()[6:9], found)
+    (found,) = launch([("fixed", (cases()[6:9], ["own step"]))], (1, 1, 1, 1), tmp_path)
+    check_fixed(cases()[6:9], ["own step"], found)
 
 
 @needs_mpi

@@ -1,5 +1,6 @@
 """A fixed number of replicas on any number of devices: the same bits."""
 
+import functools
 import hashlib
 import json
 import pickle
@@ -14,6 +15,7 @@ from card_training import make_devices
 from case_table import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from worker_loops import WAYS, run
 
 import mirrored as mr
 from mirrored import devices, layers
@@ -248,6 +250,27 @@ def test_bits_do_not_depend_on_the_place(drawn: tuple[Case, Place]) -> None:
 @given(drawn=training_runs())
 def test_bits_do_not_depend_on_many_places(drawn: tuple[Case, Place]) -> None:
     check_case(drawn)
+
+
+@pytest.mark.parametrize(
+    "ways",
+    [
+        [("loop", "loop eagerly")],
+        pytest.param(
+            [("fit", "fit eagerly"), ("own step", "own step eagerly")]
+            + [(way, way) for way in ("attention", "pairs", "callbacks", "by batch")],
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["loop", "others"],
+)
+def test_ways_of_training_have_the_same_bits(ways: list[tuple[str, str]]) -> None:
+    """In `fit`, by steps and in loops of the user's, recorded and eager."""
+    strategy_of = functools.partial(MirroredStrategy, replicas=5)
+    for one, other in ways:
+        expected, found = run(WAYS[one], 1, strategy_of), run(WAYS[other], 3, strategy_of)
+        differing = [n for n in expected if expected[n].tobytes() != found[n].tobytes()]
+        assert differing == [], (one, other)
 
 
 @pytest.mark.slow

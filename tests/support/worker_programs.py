@@ -38,10 +38,12 @@ def trained(
     )
 
 
-def fixed(given: Sequence[tuple[Case, str]]) -> list[dict[str, Any]]:
-    """Return what each case leaves with eight replicas of all workers together, and a gather."""
+def fixed(given: tuple[Sequence[tuple[Case, str]], Sequence[str]]) -> list[dict[str, Any]]:
+    """Return what each case and way of training leaves with eight replicas, and a gather."""
+    cases, names = given
     strategy_of = functools.partial(mr.distribute.MultiWorkerMirroredStrategy, replicas=8)
-    results = [train(case, own_devices(), floatx, strategy_of) for case, floatx in given]
+    results = [train(case, own_devices(), floatx, strategy_of) for case, floatx in cases]
+    results += [run(WAYS[name], own_devices(), strategy_of) for name in names]
     strategy = strategy_of()
     gathered = strategy.gather(strategy.run(lambda: mr.constant([-0.0, 1.0])), axis=0)
     return [*results, {"gathered": gathered.numpy()}]

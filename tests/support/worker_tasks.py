@@ -113,7 +113,7 @@ def run_tasks(folder: Path) -> dict[str, list[Any]]:
     written.mkdir()
     tasks = {
         "trained": (cases()[:QUICK], WAYS),
-        "fixed": cases()[:2],
+        "fixed": (cases()[:2], ["loop"]),
         "filed": written,
         "inputs": 6,
         "fitted_on_own": SOME,
@@ -128,7 +128,7 @@ def run_tasks_of_three(folder: Path) -> dict[str, list[Any]]:
     """Return what each task of `LAYOUT_OF_THREE` returned, as `run_tasks` does."""
     tasks = {
         "trained": (cases()[: len(SIZES)], ()),
-        "fixed": cases()[2:6],
+        "fixed": (cases()[2:6], WAYS),
         "meanwhile": (cases()[::24], WAYS),
         "fitted_on_own": OTHERS,
     }

@@ -69,20 +69,16 @@ class TreeAcrossWorkers(AcrossWorkers):
         with only(), devices.device(vectors[0]._device):
             own = [ops.reshape(join_subtrees(part, known, _add), (size,)) for part in self._own]
             joined = own[0] if len(own) == 1 else ops.concat(own, axis=0)
-            # A card has no kernel for it, so that the host gathers.
-            rows = _GATHER(
-                joined, size=size * len(self._all), gather_now=self._gather_now, what=what
-            ).copy_to(vectors[0]._device)
-            parts = {
-                part: ops.reshape(rows[i * size : (i + 1) * size], shape)
-                for i, part in enumerate(self._all)
-            }
-            return join_subtrees(range(self._replicas), parts, _add)
+            # A card has no kernel for it, so that the host sums.
+            total = _TREE_SUM(joined, size=size, sum_now=self._sum_parts, what=what)
+            return ops.reshape(total.copy_to(vectors[0]._device), shape)
 
-    def _gather_now(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> None:
-        """Gather over the workers, and note how long each of them took up to now."""
+    def _sum_parts(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> None:
+        """Exchange partial sums and add them, and note how long each worker took up to now."""
         self.times.stop()
-        np.concatenate(self._workers.gather_arrays(vector, what), out=out)
+        rows = np.concatenate(self._workers.gather_arrays(vector, what))
+        parts = dict(zip(self._all, rows.reshape(len(self._all), out.size), strict=True))
+        out[...] = join_subtrees(range(self._replicas), parts, np.add)
         self.times.go_on()
 
     def reduce_slices_implementation(
@@ -109,18 +105,18 @@ def _add(left: Tensor, right: Tensor) -> Tensor:
     return sum_on([left, right], left._device)
 
 
-def _gather(
-    xp: Any, out: Any, x: Any, *_: Any, gather_now: Callable[..., None], **settings: Any
+def _sum(
+    xp: Any, out: Any, x: Any, *_: Any, size: int, sum_now: Callable[..., None], what: str
 ) -> None:
-    """Gather over the workers; the sums before this one are inputs that are not read."""
-    gather_now(x.reshape(-1), out.reshape(-1), settings["what"])
+    """Sum over the workers; the sums before this one are inputs that are not read."""
+    sum_now(x, out, what)
 
 
-# Strategies alone call it: it is not in the table of ops.
-_GATHER = Op(
-    name="CollectiveGatherV2",
+# Strategies alone call it: it is not in the table of ops. Its input is a worker's partial sums.
+_TREE_SUM = Op(
+    name="CollectiveReduceV2",
     infer=lambda x, *_, size, **__: TensorSpec((size,), x.dtype),
-    kernel=_gather,
+    kernel=_sum,
     whole=True,
     stateful=True,
     ordered=True,
