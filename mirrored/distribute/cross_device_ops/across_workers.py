@@ -177,7 +177,7 @@ class AcrossWorkers(CrossDeviceOps):
         self, reduce_op: ReduceOp, slices: Sequence[IndexedSlices], destination: Device
     ) -> IndexedSlices:
         """Compute `reduce` of indexed slices: of the rows of all workers' replicas."""
-        own = reduce_slices(ReduceOp.SUM, slices, destination)
+        own = self._own_slices(slices)
         label = "rows of indexed slices"
         rows = self._workers.gather_arrays(np.asarray(own.indices.numpy()), label)
         values = self._workers.gather_arrays(np.asarray(own.values.numpy()), label)
@@ -187,6 +187,10 @@ class AcrossWorkers(CrossDeviceOps):
             return total
         with devices.device(destination):
             return IndexedSlices(total.values / self._replicas, total.indices, total.dense_shape)
+
+    def _own_slices(self, slices: Sequence[IndexedSlices]) -> IndexedSlices:
+        """Return the rows that this worker adds to those of the others."""
+        return reduce_slices(ReduceOp.SUM, slices, devices.get_device("CPU:0"))
 
 
 def _sum(xp: Any, out: Any, x: Any, *_: Any, sum_now: Callable[..., None], what: str) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mirrored import devices, ops
 from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops.across_workers import AcrossWorkers
-from mirrored.distribute.cross_device_ops.collectives import CrossDeviceOps, of_sum, reduce_slices
+from mirrored.distribute.cross_device_ops.collectives import CrossDeviceOps, of_sum
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.distribute.cross_device_ops.reduction_to_one_device import sum_on
 from mirrored.distribute.cross_device_ops.tree import join_subtrees, subtrees
@@ -81,24 +81,12 @@ class TreeAcrossWorkers(AcrossWorkers):
         out[...] = join_subtrees(range(self._replicas), parts, np.add)
         self.times.go_on()
 
-    def reduce_slices_implementation(
-        self, reduce_op: ReduceOp, slices: Sequence[IndexedSlices], destination: Device
-    ) -> IndexedSlices:
-        """Compute `reduce` of indexed slices: of the rows of all replicas, in their order."""
-        parts = []
-        label = "rows of indexed slices"
-        own = [[np.asarray(of.numpy()) for of in (part.values, part.indices)] for part in slices]
-        values, rows = (
-            self._workers.gather_arrays(np.concatenate(arrays), label)
-            for arrays in zip(*own, strict=True)
-        )
-        for pair in zip(values, rows, strict=True):
-            parts.append(IndexedSlices(*pair, slices[0].dense_shape))
-        total = reduce_slices(ReduceOp.SUM, parts, destination)
-        if reduce_op is ReduceOp.SUM:
-            return total
-        with devices.device(destination):
-            return IndexedSlices(total.values / self._replicas, total.indices, total.dense_shape)
+    def _own_slices(self, slices: Sequence[IndexedSlices]) -> IndexedSlices:
+        """Return the rows of all replicas of this worker: they are added in replica order."""
+        with devices.device("CPU:0"):
+            values = ops.concat([part.values for part in slices], axis=0)
+            indices = ops.concat([part.indices for part in slices], axis=0)
+            return IndexedSlices(values, indices, slices[0].dense_shape)
 
 
 def _add(left: Tensor, right: Tensor) -> Tensor:
