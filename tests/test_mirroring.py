@@ -22,6 +22,7 @@ TESTED_IN = {
     "control_flow/test_branches.py": "control_flow/both_branches",
     "data/test_dataset.py": "data/*",
     "distribute/cross_device_ops/test_against_reference.py": "distribute/cross_device_ops/*",
+    "distribute/test_fixed_replicas.py": "program/lanes",
     "distribute/test_multi_worker_strategy.py": "distribute/older_multi_worker_strategy",
     "distribute/test_strategy_base.py": "distribute/mirrored_strategy",
     "export/test_every_op.py": "export/array_nodes export/elementwise_nodes export/node_writer "

@@ -23,13 +23,14 @@ from mirrored.distribute import (
     NcclAllReduce,
     ReductionToOneDevice,
 )
+from mirrored.distribute.cross_device_ops.tree import TreeReduction
 from mirrored.distribute.experimental import CommunicationOptions
 
 Cards = Callable[..., Any]
 Bits = Callable[[Any], list[Any]]
 IsMine = Callable[[object], bool]
 # Those that reduce wherever devices are.
-ALL_REDUCES = [HierarchicalCopyAllReduce]
+ALL_REDUCES = [HierarchicalCopyAllReduce, TreeReduction]
 DTYPES = ["float32", "float64", "int32", "int64"]
 SAME_ORDER = 3  # Up to so many replicas, both halves are added in replica order.
 
