@@ -105,6 +105,8 @@ class TreeReduction(AllReduceCrossDeviceOps):
         return per_replica_copies(self._reduced(reduce_op, values), where)
 
     def _reduced(self, reduce_op: ReduceOp, values: Sequence[Tensor]) -> Tensor:
+        if len(values) == 1:
+            return values[0]
         total = tree_sum(values, lambda left, right: sum_on([left, right], left._device))
         with devices.device(total._device):
             return of_sum(reduce_op, total, len(values))
