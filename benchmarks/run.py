@@ -321,16 +321,16 @@ def find_environments(arguments: argparse.Namespace) -> tuple[dict[str, Path], d
     The checkout is installed again, so that what is measured is what is here.
     """
     wanted = {BY_NAME[name].environment for name in arguments.contenders}
-    given = pairs(
+    named = pairs(
         arguments.environment, "--environment", [contender.environment for contender in ALL]
     )
     found, skipped = {}, {}
     for name in sorted(wanted):
-        path = Path(given.get(name, arguments.cache / name))
+        path = Path(named.get(name, arguments.cache / name))
         if not python_of(path).exists():
             skipped[name] = f"no environment; python -m benchmarks.environments {name} makes it"
             continue
-        if name == MIRRORED.environment and name not in given:
+        if name == MIRRORED.environment and name not in named:
             say("Installing the checkout")
             try:
                 install_checkout(path)

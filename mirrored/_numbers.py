@@ -1,4 +1,4 @@
-"""Checks the numbers that users give as arguments, and writes numbers for users to read.
+"""Checks the numbers that users give as arguments, divides numbers, and writes them for users.
 
 NumPy's numbers pass wherever Python's do, and booleans, which Python counts as integers, do not.
 """
@@ -114,3 +114,14 @@ def as_positive(argument: str, value: object) -> int:
         f"Received an invalid value for `{argument}`, expected a positive integer. "
         f"Received: {argument}={value!r}"
     )
+
+
+def even_sizes(total: int, count: int) -> list[int]:
+    """Return the sizes of N parts of a whole: they differ by at most one, larger ones first.
+
+    Example:
+        >>> even_sizes(7, 3)
+        [3, 2, 2]
+    """
+    share, rest = divmod(total, count)
+    return [share + (number < rest) for number in range(count)]

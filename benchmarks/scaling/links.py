@@ -94,9 +94,9 @@ def all_reduce(size: int, cluster: Cluster) -> tuple[float, str]:
     """Return the least that an all-reduce takes, and by which algorithm and protocol."""
     if cluster.ranks == 1:
         return 0.0, "none"
-    found = [(ring_seconds(size, cluster, algorithm), algorithm.name) for algorithm in RING]
-    found += [(tree_seconds(size, cluster, algorithm), algorithm.name) for algorithm in TREE]
-    return min(found)
+    times = [(ring_seconds(size, cluster, algorithm), algorithm.name) for algorithm in RING]
+    times += [(tree_seconds(size, cluster, algorithm), algorithm.name) for algorithm in TREE]
+    return min(times)
 
 
 def bus_bandwidth(size: int, ranks: int, seconds: float) -> float:

@@ -81,7 +81,7 @@ def limit(count: int) -> None:
 
 def threads_of_products(operations: int) -> int | None:
     """Return how many threads a product of N operations uses; None: as many as it likes."""
-    return 1 if _ONE_ANYWAY < operations < _THREADS_FROM else None
+    return None if uses_all_threads(operations) else threads_of_most_products(operations)
 
 
 def threads_of_most_products(operations: int) -> int | None:

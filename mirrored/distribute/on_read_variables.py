@@ -17,6 +17,7 @@ from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.distributed_variables import REDUCED, DistributedVariable
 from mirrored.distribute.global_batch import global_batch
 from mirrored.distribute.per_replica import DistributedValues, PerReplica, check_part_count, select
+from mirrored.ops.add_n import tree_sum
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import only
 from mirrored.ops.op import Op
@@ -83,8 +84,6 @@ class SyncOnReadVariable(DistributedVariable):
             return states[0]._replace(value=self.read_value().numpy())
         values = [state.value for state in states]
         if self._strategy.lanes:
-            from mirrored.distribute.cross_device_ops.tree import tree_sum  # Few strategies do.
-
             total = tree_sum(values, np.add)
         else:
             total = np.sum(values, axis=0, dtype=self.dtype)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mirrored import _nest
 from mirrored._arguments import explained
-from mirrored._numbers import counted
+from mirrored._numbers import counted, even_sizes
 from mirrored.data.arrays import Rows, count_of, rows_from
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.host_tensor import HostRows
@@ -47,8 +47,7 @@ def split_sizes(examples: int, replicas: int) -> list[int]:
             "A batch of 0 or more examples can be split over 1 or more replicas. Received: "
             f"{counted(examples, 'example')}, {counted(replicas, 'replica')}."
         )
-    share, rest = divmod(examples, replicas)
-    return [share + (replica < rest) for replica in range(replicas)]
+    return even_sizes(examples, replicas)
 
 
 @explained

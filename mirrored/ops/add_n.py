@@ -1,7 +1,11 @@
-"""Sums of many tensors of one shape, in the order in which they are given."""
+"""Sums of many tensors of one shape in the order in which they are given, and sums over a tree.
 
-from collections.abc import Sequence
-from typing import Any
+The summands are the leaves of the tree, in their order. The left branch of a node has the largest
+power of two of the leaves below it, so the tree depends on the number of summands alone.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from mirrored._arguments import explained
 from mirrored._types import DTypeLike
@@ -9,6 +13,8 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.op import Op, register
 from mirrored.ops.spec import NUMBERS, TensorSpec, as_dtype, check_same_dtype, has_shape, shape_text
 from mirrored.ops.tensor import Tensor
+
+_T = TypeVar("_T")
 
 
 def _infer_add_n(*specs: TensorSpec) -> TensorSpec:
@@ -99,3 +105,55 @@ def accumulate_n(
             f"{total.dtype.name}. These must be equal. Try casting the input to the desired type."
         )
     return total
+
+
+def tree_sum(values: Sequence[_T], add: Callable[[_T, _T], _T]) -> _T:
+    """Return the sum of values over the tree.
+
+    Args:
+        values: The values of the parts.
+        add: Returns the sum of two values.
+
+    Example:
+        >>> tree_sum("abcdef", lambda left, right: f"({left}{right})")
+        '(((ab)(cd))(ef))'
+    """
+    known = {range(i, i + 1): value for i, value in enumerate(values)}
+    return join_subtrees(range(len(values)), known, add)
+
+
+def join_subtrees(parts: range, known: Mapping[range, _T], add: Callable[[_T, _T], _T]) -> _T:
+    """Return the sum of a subtree.
+
+    Args:
+        parts: The parts of the subtree.
+        known: The sums of subtrees that all of it is made of, by their parts.
+        add: Returns the sum of two values.
+    """
+    if parts in known:
+        return known[parts]
+    left, right = _halves(parts)
+    return add(join_subtrees(left, known, add), join_subtrees(right, known, add))
+
+
+def subtrees(parts: range, own: range) -> list[range]:
+    """Return the largest subtrees that consist of some parts alone, in order.
+
+    Args:
+        parts: The parts of the whole tree.
+        own: Those parts.
+
+    Example:
+        >>> subtrees(range(8), range(1, 8))
+        [range(1, 2), range(2, 4), range(4, 8)]
+    """
+    if own.start <= parts.start and parts.stop <= own.stop:
+        return [parts] if parts else []
+    if own.stop <= parts.start or parts.stop <= own.start:
+        return []
+    return [part for half in _halves(parts) for part in subtrees(half, own)]
+
+
+def _halves(parts: range) -> tuple[range, range]:
+    half = 1 << (len(parts) - 1).bit_length() - 1
+    return parts[:half], parts[half:]

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mirrored._numbers import even_sizes
+from mirrored.ops.add_n import tree_sum
 from mirrored.ops.op import OPS, Op
 from mirrored.ops.spec import Shape, TensorSpec
 from mirrored.program.dataflow import SHARED, Graph, Node, Value
@@ -121,7 +123,7 @@ class _Parts(Rewriting):
         for value in graph.inputs:
             rows = value.spec.shape[0] if value.spec.shape else 0
             if rows >= count:
-                sizes = _even(rows, count)
+                sizes = even_sizes(rows, count)
                 self._cuts[value] = _Cut(tuple(_rows_of(value, sizes)), 0)
 
     def graph(self) -> Graph:
@@ -161,7 +163,7 @@ class _Parts(Rewriting):
             return False
         inputs = [self.of(value) for value in node.inputs]
         parts = []
-        for part, (start, stop) in enumerate(_bounds(_even(spec.shape[0], self._count))):
+        for part, (start, stop) in enumerate(_bounds(even_sizes(spec.shape[0], self._count))):
             attrs = {**node.attrs, "first": start}
             shape = (stop - start, spec.shape[1])
             parts.append(self._computed(SOME_ROWS, inputs, attrs, shape, node.output, part))
@@ -252,11 +254,10 @@ class _Parts(Rewriting):
         shape = (value.size,) if value.spec.shape else ()
         vector = TensorSpec(shape, value.spec.dtype)
         terms = [part.part(vector) if part.spec != vector else part for part in cut.parts]
-        while len(terms) > 1:
-            pairs = zip(terms[::2], terms[1::2], strict=False)
-            sums = [self._computed(OPS["AddV2"], pair, {}, shape, value) for pair in pairs]
-            terms = sums + terms[len(terms) // 2 * 2 :]
-        (total,) = terms
+        total = tree_sum(
+            terms,
+            lambda left, right: self._computed(OPS["AddV2"], (left, right), {}, shape, value),
+        )
         if cut.divisor != 1:
             number = Value(TensorSpec((), value.spec.dtype), value.device)
             number.data = np.asarray(cut.divisor, value.spec.dtype)
@@ -276,11 +277,6 @@ class _Parts(Rewriting):
         output = Value(TensorSpec(shape, like.spec.dtype), like.device, replica)
         self.nodes.append(Node(op, tuple(inputs), attrs, output, replica))
         return output
-
-
-def _even(rows: int, count: int) -> list[int]:
-    """Return the sizes of parts, larger ones first."""
-    return [rows // count + (part < rows % count) for part in range(count)]
 
 
 def _rows_of(value: Value, sizes: Sequence[int], *, repeats: bool = False) -> list[Value]:

@@ -5,10 +5,7 @@ The threads are a function of the program alone, never of timing, because they c
 
 from typing import TYPE_CHECKING
 
-from mirrored.backends.product_settings import (
-    available_threads,
-    threads_of_most_products,
-)
+from mirrored.backends.product_settings import available_threads, threads_of_most_products
 from mirrored.backends.stream_backend import is_offloaded
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.program.broadcasts import without_broadcasts
@@ -101,8 +98,9 @@ def parts_of(graph: Graph, executor: str = "auto") -> tuple[Graph, int] | None:
     """
     if graph.one_thread or executor == "serial" or available_threads() == 1:
         return None
-    work = sum(node.flops for node in graph.nodes)
-    blocked = sum(node.flops for node in graph.nodes if node.op.blocked)
+    flops = {node: node.flops for node in graph.nodes}
+    work = sum(flops.values())
+    blocked = sum(count for node, count in flops.items() if node.op.blocked)
     rows = max((value.spec.shape[0] for value in graph.inputs if value.spec.shape), default=0)
     count = min(available_threads(), int(work / THREADS_FROM), rows)
     if count < 2 or (executor == "auto" and blocked < work / 2) or graph.collectives:

@@ -5,7 +5,6 @@ import hashlib
 import json
 import pickle
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +20,7 @@ import mirrored as mr
 from mirrored import devices, layers
 from mirrored.backends import product_settings
 from mirrored.distribute import MirroredStrategy, get_replica_context
-from mirrored.distribute.cross_device_ops.tree import join_subtrees, subtrees, tree_sum
+from mirrored.ops.add_n import tree_sum
 from mirrored.program import Program
 
 Simulate = Callable[..., Any]
@@ -265,8 +264,8 @@ def test_ways_of_training_have_the_same_bits(ways: list[tuple[str, str]]) -> Non
     """In `fit`, by steps and in loops of the user's, recorded and eager."""
     strategy_of = functools.partial(MirroredStrategy, replicas=5)
     for one, other in ways:
-        expected, found = run(WAYS[one], 1, strategy_of), run(WAYS[other], 3, strategy_of)
-        differing = [n for n in expected if expected[n].tobytes() != found[n].tobytes()]
+        expected, spread = run(WAYS[one], 1, strategy_of), run(WAYS[other], 3, strategy_of)
+        differing = [n for n in expected if expected[n].tobytes() != spread[n].tobytes()]
         assert differing == [], (one, other)
 
 
@@ -284,37 +283,6 @@ def test_bits_do_not_depend_on_the_cards(emulated_cuda: Callable[..., Any]) -> N
                 model = make_model(eager=eager)
             hashes.add(trained(model))
     assert len(hashes) == 1
-
-
-def grouping(count: int) -> Any:
-    return tree_sum(range(count), lambda left, right: (left, right))
-
-
-@cases(
-    ("count", "expected"),
-    [
-        (1, 0),
-        (3, ((0, 1), 2)),
-        (6, (((0, 1), (2, 3)), (4, 5))),
-        (7, (((0, 1), (2, 3)), ((4, 5), 6))),
-    ],
-)
-def test_the_tree_depends_on_the_number_of_replicas(count: int, expected: Any) -> None:
-    assert grouping(count) == expected
-
-
-@given(count=st.integers(1, 40), ends=st.lists(st.integers(0, 40), max_size=4))
-def test_partial_sums_of_workers_join_to_the_tree(count: int, ends: list[int]) -> None:
-    """However the replicas are cut into consecutive parts, of which some may be empty."""
-    bounds = [0, *sorted(min(end, count) for end in ends), count]
-    known: dict[range, Any] = {}
-    for first, last in pairwise(bounds):
-        leaves = {range(i, i + 1): i for i in range(first, last)}
-        for part in subtrees(range(count), range(first, last)):
-            known[part] = join_subtrees(part, leaves, lambda left, right: (left, right))
-    assert sorted(i for part in known for i in part) == list(range(count))
-    whole = join_subtrees(range(count), known, lambda left, right: (left, right))
-    assert whole == grouping(count)
 
 
 @cases("count", [1, 2, 5])

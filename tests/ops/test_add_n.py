@@ -1,12 +1,16 @@
-"""Sums of many tensors, by their public names."""
+"""Sums of many tensors, by their public names, and sums over a tree."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 from case_table import cases
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mirrored import ops
+from mirrored.ops.add_n import join_subtrees, subtrees, tree_sum
 
 
 def test_add_n() -> None:
@@ -40,3 +44,34 @@ def test_accumulate_n_is_told_what_it_gets() -> None:
         ops.accumulate_n([x, x], tensor_dtype="int32")
     with pytest.raises(ValueError, match="at least one tensor"):
         ops.accumulate_n([])
+
+
+def grouping(count: int) -> Any:
+    return tree_sum(range(count), lambda left, right: (left, right))
+
+
+@cases(
+    ("count", "expected"),
+    [
+        (1, 0),
+        (3, ((0, 1), 2)),
+        (6, (((0, 1), (2, 3)), (4, 5))),
+        (7, (((0, 1), (2, 3)), ((4, 5), 6))),
+    ],
+)
+def test_the_tree_depends_on_the_number_of_replicas(count: int, expected: Any) -> None:
+    assert grouping(count) == expected
+
+
+@given(count=st.integers(1, 40), ends=st.lists(st.integers(0, 40), max_size=4))
+def test_partial_sums_of_workers_join_to_the_tree(count: int, ends: list[int]) -> None:
+    """However the replicas are cut into consecutive parts, of which some may be empty."""
+    bounds = [0, *sorted(min(end, count) for end in ends), count]
+    known: dict[range, Any] = {}
+    for first, last in pairwise(bounds):
+        leaves = {range(i, i + 1): i for i in range(first, last)}
+        for part in subtrees(range(count), range(first, last)):
+            known[part] = join_subtrees(part, leaves, lambda left, right: (left, right))
+    assert sorted(i for part in known for i in part) == list(range(count))
+    whole = join_subtrees(range(count), known, lambda left, right: (left, right))
+    assert whole == grouping(count)

@@ -12,7 +12,7 @@ from mirrored.program import Program
 from mirrored.program.broadcasts import without_broadcasts
 
 X = np.random.default_rng(2).normal(size=(4, 3)).astype(np.float32)
-ROW, COLUMN, NUMBER = X[:1], X[:, :1], X[:1, :1]
+ROW = X[:1]
 
 
 def repeated(x: Any) -> Any:

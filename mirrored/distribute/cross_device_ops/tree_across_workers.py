@@ -17,8 +17,8 @@ from mirrored.distribute.cross_device_ops.across_workers import AcrossWorkers
 from mirrored.distribute.cross_device_ops.collectives import CrossDeviceOps, of_sum
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.distribute.cross_device_ops.reduction_to_one_device import sum_on
-from mirrored.distribute.cross_device_ops.tree import join_subtrees, subtrees
 from mirrored.ops import IndexedSlices
+from mirrored.ops.add_n import join_subtrees, subtrees
 from mirrored.ops.hooks import only
 from mirrored.ops.op import Op
 from mirrored.ops.spec import TensorSpec

@@ -59,11 +59,11 @@ def test_after_which_steps(
         lambda strategy, variables, *, step: seen.append(step),
     )
     dataset = mr.data.Dataset.from_tensor_slices((X, X[:, :1])).batch(2)
-    given = (dataset.filter(lambda x, y: True),) if stream else (X, X[:, :1])
+    data = (dataset.filter(lambda x, y: True),) if stream else (X, X[:, :1])
     size = {} if stream else {"batch_size": 2}
     check = mr.callbacks.CheckReplicas(every)
-    for _ in range(2):  # Each `fit` counts anew.
-        model.fit(*given, callbacks=[check], verbose=0, **size, **fit)
+    for _ in range(2):  # Each `fit` counts from 0 again.
+        model.fit(*data, callbacks=[check], verbose=0, **size, **fit)
     assert seen == [0, *expected] * 2
 
 

@@ -248,8 +248,8 @@ def test_a_line_where_bits_may_differ(
         path = checkpoint.write(tmp_path / "ckpt")
     checkpoint.restore(path)
     assert len(caplog.messages) == lines
-    told = [f"{name} was {fact}" in caplog.text for name, fact in saved.items()]
-    assert told == [lines == 1] * len(saved)
+    logged = [f"{name} was {fact}" in caplog.text for name, fact in saved.items()]
+    assert logged == [lines == 1] * len(saved)
 
 
 def test_nothing_is_said_of_a_file_without_a_fingerprint(
