@@ -27,6 +27,7 @@ class Work(NamedTuple):
         bytes_in: How many bytes it read.
         bytes_out: How many it wrote.
         source: Where a copy came from, as in 'GPU:0' or 'host'; empty for all else.
+        whose: What did it, if that is not one replica or all of them: "part 0 of 2" of a batch.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Work(NamedTuple):
     bytes_in: int = 0
     bytes_out: int = 0
     source: str = ""
+    whose: str = ""
 
 
 class Observer(Protocol):
@@ -46,7 +48,8 @@ class Observer(Protocol):
 
         Args:
             work: What it was.
-            replica: Whose it was, `ALL_REPLICAS`, or None: that of the code that is running.
+            replica: Whose it was, the first of those of `work.whose`, `ALL_REPLICAS`, or None: that
+                of the code that is running.
             start: When it began, in nanoseconds of `time.perf_counter_ns`.
             end: When it ended.
         """

@@ -104,8 +104,8 @@ def trace(filepath: PathLike) -> Iterator[None]:
     Perfetto (https://ui.perfetto.dev) and chrome://tracing open it. It has a row a replica, a row
     for what is done where all replicas have met, and a row a device for what is called outside
     replicas. With `MirroredStrategy(replicas=)` a recorded step has a row per thread or stream,
-    each of which runs consecutive replicas; where a lone device computes a step in parts of the
-    batch, it has a row per part.
+    each of which runs consecutive replicas ("replicas 0 to 3"); where a lone device computes a step
+    in parts of the batch, it has a row per part ("part 0 of 2"), and one for all of them.
 
     A slice is one call of an op's kernel, a collective ("AllReduce"), a copy ("Infeed"
     for the rows of a batch, "Memcpy DtoD" from GPU to GPU, with H for the host or a CPU) or a
@@ -262,21 +262,22 @@ def _rows(events: Iterable[_Event]) -> Iterator[tuple[str, list[_Event]]]:
 
 
 def _row_of(event: _Event) -> tuple[int, int, str]:
+    whose = event.work.whose
     if event.replica is None:  # What the host gets comes from the device that shows it.
         return 2, 0, event.work.source if event.work.device == "host" else event.work.device
-    return (1, 0, "") if event.replica == ALL_REPLICAS else (0, event.replica, "")
+    return (1, 0, whose) if event.replica == ALL_REPLICAS else (0, event.replica, whose)
 
 
 def _name_of(key: tuple[int, int, str], row: Iterable[_Event]) -> str:
-    order, replica, device = key
+    order, replica, name = key
     if order:
-        return device or "all replicas"
+        return name or "all replicas"
     # A replica may send something to the CPU, or update variables of another device; it belongs
     # where its examples are, or else where it does most.
     ((device, _),) = Counter(
         {event.work.device: event.work.name == "Infeed" for event in row}
     ).most_common(1)
-    return f"replica {replica} ({device})"
+    return f"{name or f'replica {replica}'} ({device})"
 
 
 def _tracks(row: Iterable[_Event]) -> list[list[_Event]]:

@@ -130,7 +130,7 @@ class _Parts(Rewriting):
         """Return the graph."""
         for node in self.old.nodes:
             self._add(node)
-        return self.copy()
+        return self.copy(parts=self._count)
 
     def _add(self, node: Node) -> None:
         if self._cuts_result(node):

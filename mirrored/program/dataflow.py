@@ -207,6 +207,7 @@ class Graph:
         strategy: Whose replicas run in it, if any do: it has the threads to run them.
         lanes: For each replica the thread or stream that runs it, whose number its nodes and
             values have once a program is made; empty: each has its own. See `lanes`.
+        parts: How many parts of a batch it computes; see `batch_parts`.
         one_thread: Whether all its products use one thread, for the bits of eager calls.
         asks_number: Whether it asked for a replica's number, by which replicas may differ.
         name: What the placement log calls a run of it.
@@ -223,6 +224,7 @@ class Graph:
     labels_checked: bool = False
     strategy: Any = None
     lanes: tuple[int, ...] = ()
+    parts: int = 1
     one_thread: bool = False
     asks_number: bool = False
     name: str = "function"

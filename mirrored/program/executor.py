@@ -84,8 +84,8 @@ def _side_by_side(schedule: Schedule) -> list[list[Node]]:
     return phases
 
 
-def parts_of(graph: Graph, executor: str = "auto") -> tuple[Graph, int] | None:
-    """Return a program of one replica as parts of its batch, with their number; None: one part.
+def parts_of(graph: Graph, executor: str = "auto") -> Graph | None:
+    """Return a program of one replica as parts of its batch; None: one part.
 
     Their number is that of the cores, or lower: a part has at least a row of the batch, and 20
     million operations. "auto" takes parts where convolutions are at least half of the work, and
@@ -109,8 +109,7 @@ def parts_of(graph: Graph, executor: str = "auto") -> tuple[Graph, int] | None:
         return None  # Such calls are made by one thread, in their order.
     from mirrored.program.batch_parts import in_parts  # Small programs need it not.
 
-    cut = in_parts(graph, count)
-    return None if cut is None else (cut, count)
+    return in_parts(graph, count)
 
 
 def make_program(
@@ -158,8 +157,7 @@ def make_program(
     graph = without_broadcasts(graph)
     parts = None if replicas > 1 else parts_of(graph, executor)
     if parts is not None:
-        cut, threads = parts
-        return Program(cut, threads, 1, memory)
+        return Program(parts, parts.parts, 1, memory)
     schedule = make_schedule(graph, Threads())
     threads, blas = choose_executor(graph, schedule, replicas, executor)
     return Program(graph, threads, blas, memory, schedule)

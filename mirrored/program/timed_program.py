@@ -63,9 +63,10 @@ class TimedStages:
     def barrier(self, size: int) -> Barrier:
         """Return where the threads of one run meet, with a clock."""
         waits = []
-        for replica in range(size):
-            device = self._device_of(replica)
-            waits.append(Work("wait", "wait", "wait", device.short_name))
+        for number in range(size):
+            device = self._device_of(number)
+            wait = Work("wait", "wait", "wait", device.short_name)
+            waits.append(_owned(self._graph, wait, number))
         return _TimedBarrier(waits, self.observer)
 
     def _stage(self, stage: LoweredStage) -> LoweredStage:
@@ -102,6 +103,7 @@ class TimedStages:
 
     def _clocked(self, function: Callable[..., Any], work: Work, replica: int | None) -> Any:
         add, now = self.observer.add, perf_counter_ns
+        work, replica = _owned(self._graph, work, replica)
 
         def run(*args: Any) -> Any:
             start = now()
@@ -128,7 +130,7 @@ class TimedStages:
 class _TimedBarrier(Barrier):
     """Where the threads of one run wait for each other, and how long each of them does."""
 
-    def __init__(self, waits: Sequence[Work], observer: Observer) -> None:
+    def __init__(self, waits: Sequence[tuple[Work, int | None]], observer: Observer) -> None:
         super().__init__(len(waits))
         self._waits = waits
         self._observer = observer
@@ -138,7 +140,7 @@ class _TimedBarrier(Barrier):
         start = perf_counter_ns()
 
         def met() -> None:
-            self._observer.add(self._waits[0], 0, start, perf_counter_ns())
+            self._observer.add(*self._waits[0], start, perf_counter_ns())
             if shared is not None:
                 shared()
 
@@ -148,7 +150,7 @@ class _TimedBarrier(Barrier):
         """Wait until the first thread has done the shared work."""
         start = perf_counter_ns()
         super().follow(number)
-        self._observer.add(self._waits[number], number, start, perf_counter_ns())
+        self._observer.add(*self._waits[number], start, perf_counter_ns())
 
 
 def _in_turn(calls: Iterable[Call]) -> Callable[[], object]:
@@ -199,7 +201,7 @@ class BoundLaunch(Protocol):
 def run_timed(
     stages: Iterable[Iterable[BoundLaunch]],
     backends: Iterable[Backend],
-    device: Device,
+    graph: Graph,
     observer: Observer,
 ) -> None:
     """Run a step kernel by kernel, and tell of each how long it took.
@@ -207,7 +209,7 @@ def run_timed(
     Args:
         stages: What the step does, in order.
         backends: All that it runs on.
-        device: A device of the program, for what belongs to no node.
+        graph: The program's graph.
         observer: Who measures.
     """
     for stage in stages:
@@ -215,11 +217,11 @@ def run_timed(
             if launch.all_reduce is not None:
                 _time_sum(launch.all_reduce, backends, observer)
             for calls in _kernels(launch.calls):
-                _time_kernel(launch, calls, device, observer)
+                _time_kernel(launch, calls, graph, observer)
 
 
 def _time_kernel(
-    launch: BoundLaunch, calls: Sequence[Call], device: Device, observer: Observer
+    launch: BoundLaunch, calls: Sequence[Call], graph: Graph, observer: Observer
 ) -> None:
     launch.backend.synchronize()
     start = perf_counter_ns()
@@ -230,9 +232,11 @@ def _time_kernel(
             launch.backend.run(call.run)
     launch.backend.synchronize()
     node: Node | None = calls[0].node
-    work = _check_of(device) if node is None else _kernel_work(node, *_bytes_of(node))
-    replica = None if node is None else node.replica
-    observer.add(work, ALL_REPLICAS if replica == SHARED else replica, start, perf_counter_ns())
+    if node is None:
+        work, replica = _check_of(graph.device), None
+    else:
+        work, replica = _owned(graph, _kernel_work(node, *_bytes_of(node)), node.replica)
+    observer.add(work, replica, start, perf_counter_ns())
 
 
 def _time_sum(all_reduce: Any, backends: Iterable[Backend], observer: Observer) -> None:
@@ -249,6 +253,20 @@ def _time_sum(all_reduce: Any, backends: Iterable[Backend], observer: Observer) 
 
 
 # ------------------------------------------------------------------ both
+
+
+def _owned(graph: Graph, work: Work, number: int | None) -> tuple[Work, int | None]:
+    """Return the work of what has a number in a graph, by its name, and its first replica."""
+    if number is None or number == SHARED:
+        shared = None if number is None else ALL_REPLICAS
+        return (work._replace(whose="all parts") if graph.parts > 1 else work), shared
+    if graph.parts > 1:
+        return work._replace(whose=f"part {number} of {graph.parts}"), number
+    if number not in graph.lanes:
+        return work, number
+    first, count = graph.lanes.index(number), graph.lanes.count(number)
+    last = first + count - 1
+    return (work._replace(whose=f"replicas {first} to {last}") if last > first else work), first
 
 
 def _kernels(calls: Iterable[Call]) -> list[list[Call]]:

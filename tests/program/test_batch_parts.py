@@ -1,12 +1,15 @@
 """A batch in parts gives what the whole batch gives, and what mixes its rows is computed whole."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from matplotlib import pyplot as plt
 from random_ops import BINARY, UNARY
 
 import mirrored as mr
@@ -282,7 +285,7 @@ def test_the_rule(
     total = sum(node.flops for node in graph.nodes)
     monkeypatch.setattr(executor, "THREADS_FROM", total * 20 / work)
     result = parts_of(graph, wanted)
-    assert (1 if result is None else result[1]) == parts
+    assert (1 if result is None else result.parts) == parts
 
 
 def network() -> mr.Model:
@@ -335,12 +338,35 @@ def test_a_model_trained_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = trained("serial")
     assert set(map(type, chosen)) == {type(None)}
     parts, again = trained("threads"), trained("threads")
-    assert PARTS in [result[1] for result in chosen if result is not None]
+    assert PARTS in [result.parts for result in chosen if result is not None]
     for expected, value, same in zip(whole, parts, again, strict=True):
         # Losses and metrics are float32.
         tolerance = 1e-10 if np.asarray(value).dtype == np.float64 and np.ndim(value) else 1e-6
         np.testing.assert_allclose(value, expected, rtol=tolerance, atol=tolerance)
         np.testing.assert_array_equal(value, same)
+
+
+def test_a_trace_has_a_row_per_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(executor, "available_threads", lambda: 2)
+    monkeypatch.setattr(executor, "THREADS_FROM", 1.0)
+    strategy = mr.MirroredStrategy(["CPU:0"], executor="threads")
+    with strategy.scope():
+        model = mr.Sequential([mr.layers.Input((4,)), mr.layers.Dense(3), mr.layers.Dense(4)])
+        model.compile("sgd", "mse")
+    model.fit(X, Y, batch_size=ROWS, verbose=0)
+    path = tmp_path / "trace.json"
+    with mr.profiler.trace(path):
+        model.fit(X, Y, batch_size=ROWS, epochs=2, verbose=0)
+    strategy.close()
+    events = json.loads(path.read_text())["traceEvents"]
+    rows = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    of_steps = {"part 0 of 2 (CPU:0)", "part 1 of 2 (CPU:0)", "all parts"}
+    assert {*rows.values()} - {"CPU:0"} == of_steps
+    products = {rows[e["tid"]] for e in events if e["name"] == "MatMul"}
+    assert products >= {"part 0 of 2 (CPU:0)", "part 1 of 2 (CPU:0)"}
+    (axes,) = mr.profiler.plot_timeline(path, step=1).axes  # It finds the steps.
+    assert of_steps <= {label.get_text() for label in axes.get_yticklabels()}
+    plt.close("all")
 
 
 def test_an_error_in_one_part(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -377,7 +377,7 @@ class StreamedProgram:
             self._kept_casts.written()
         if observers:
             steps = self._steps
-            run_timed(steps.stages, steps.backends, self.graph.device, observers[0])
+            run_timed(steps.stages, steps.backends, self.graph, observers[0])
         else:
             self._steps.run()
         if get_log_device_placement():
