@@ -4,6 +4,7 @@ After an error the old file is unchanged and no temporary file is left. Temporar
 that were killed can be distinguished from those of running ones.
 """
 
+import atexit
 import contextlib
 import errno
 import os
@@ -17,6 +18,7 @@ from typing import IO, Any, Protocol, TypeVar
 
 from mirrored._contexts import Within
 from mirrored._logging import logger
+from mirrored._threads import Task, failed, start
 from mirrored._types import PathLike
 
 _locks: Any = None
@@ -341,6 +343,107 @@ def _sync_folder(folder: int | None, target: str) -> None:
                 target,
                 error,
             )
+
+
+# ---------------------------------------------------------------------------- asynchronous writes
+
+# The last asynchronous save, until somebody has waited for it.
+unsettled: list[Task] = []
+
+
+def save_in_thread(
+    path: PathLike, what: str, write: Callable[[], object], undo: Callable[[], object]
+) -> None:
+    """Let a thread write a file while the program goes on; all that train together call it.
+
+    Call `settle` first: there is one such thread. Of processes that train together, only the one
+    that writes the file starts it.
+
+    Args:
+        path: The file.
+        what: What messages call it.
+        write: Writes the file.
+        undo: Called before an error of `write` is raised.
+
+    Raises:
+        RuntimeError: The system refuses the thread.
+        OSError: As for `check_replaceable`, in a process that trains alone.
+    """
+    together, own = trains_together(), writes_to(path)
+    if not together:
+        check_replaceable(path, what)
+
+    def call() -> None:
+        try:
+            with alone_unless(False):
+                if own:
+                    write()
+        except BaseException as error:
+            error.add_note(f"An earlier call started the asynchronous save of {path!r}.")
+            raise
+
+    task = Task("mirrored-save", call, undo, together)
+    try:
+        unsettled.append(task)
+        start(task.thread)
+    except BaseException:
+        task.cancel()
+        raise
+
+
+def wait_for_save() -> None:
+    """Return when no thread of ours writes a file; an error is raised later."""
+    for task in [*unsettled]:
+        task.wait()
+
+
+def settle() -> None:
+    """Wait for the asynchronous save, and raise its error; all that train together call it.
+
+    Raises:
+        OSError: The file could not be written; the one before is unchanged.
+        WorkerError: The worker that writes the file could not.
+    """
+    for task in [*unsettled]:
+        error = _end(task)
+        if task.is_shared:
+            agree("an asynchronous save", error)
+        if error is not None:
+            raise error
+
+
+def note_unsettled(error: BaseException) -> None:
+    """Wait for the asynchronous save; where it fails, note that on an error that is raised.
+
+    Args:
+        error: The error, which ends what has started the save.
+    """
+    for late in filter(None, map(_end, [*unsettled])):
+        error.add_note(f"Another error was raised meanwhile: {type(late).__name__}: {late}")
+
+
+def _end(task: Task) -> BaseException | None:
+    error = task.end()
+    with contextlib.suppress(ValueError):  # Another thread may have waited too.
+        unsettled.remove(task)
+    return error
+
+
+def _settle_at_exit() -> None:
+    """Wait as `settle` does, alone: Python prints the error."""
+    for error in filter(None, map(_end, [*unsettled])):
+        raise error
+
+
+def _forget() -> None:
+    """Leave the save to the process that has its thread: this one was forked from it."""
+    unsettled.clear()
+    failed.clear()
+
+
+atexit.register(_settle_at_exit)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
 # ---------------------------------------------------------------------------- leftovers

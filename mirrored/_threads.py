@@ -1,4 +1,4 @@
-"""Creates and starts the library's threads.
+"""Creates and starts the library's threads, and raises later what failed in one of them.
 
 Where a system with a limit does not start a thread, an error is raised, and nothing waits for it.
 """
@@ -38,3 +38,87 @@ def start(thread: threading.Thread) -> None:
             "Otherwise raise the system's limit, of processes (`ulimit -u`, a container's pids) "
             "or of memory (`ulimit -v`), or end other threads."
         ) from error
+
+
+class Task:
+    """A call that a thread makes while the program goes on; its error is raised later, once.
+
+    Args:
+        name: The thread's name.
+        call: What the thread calls.
+        undo: Called before the error is raised.
+        is_shared: Whether other processes have to agree on the error, so that no step raises it.
+
+    Attributes:
+        is_shared: Whether they have to.
+        thread: The thread, which is not started yet.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        call: Callable[[], object],
+        undo: Callable[[], object],
+        is_shared: bool,
+    ) -> None:
+        self.is_shared = is_shared
+        self._calls = [call]  # Whoever pops it is the only one.
+        self._undo = undo
+        self._error: BaseException | None = None
+        self._over = threading.Event()
+        self._caller = threading.get_ident()
+        self.thread = new_thread(name, self._run)
+
+    def cancel(self) -> None:
+        """Let the thread make no call, unless it has begun: `start` may have failed."""
+        if self._take_call() is not None:
+            self._over.set()
+
+    def _take_call(self) -> Callable[[], object] | None:
+        return self._calls.pop() if self._calls else None
+
+    def _run(self) -> None:
+        call = self._take_call()
+        try:
+            if call is not None:
+                call()
+        except BaseException as error:
+            self._error = error
+            failed.append(self)
+        finally:
+            self._over.set()
+
+    def wait(self) -> None:
+        """Return when the call is over."""
+        self._over.wait()
+
+    def end(self) -> BaseException | None:
+        """Wait for the end; return the error, for the caller to raise, unless it was returned."""
+        self.wait()
+        return self._take_error()
+
+    def _take_error(self) -> BaseException | None:
+        try:
+            failed.remove(self)
+        except ValueError:  # There was none, or another thread has it.
+            return None
+        self._undo()
+        error, self._error = self._error, None  # Its traceback leads here: a cycle.
+        return error
+
+    def raise_in_caller(self) -> None:
+        """Raise the error in the thread that created this."""
+        if self._caller == threading.get_ident() and not self.is_shared:
+            error = self._take_error()
+            if error is not None:
+                raise error
+
+
+# Tasks whose error was not raised yet. Every step looks whether there are some.
+failed: list[Task] = []
+
+
+def raise_failed() -> None:
+    """Raise the error of a task that this thread has created, if there is one."""
+    for task in [*failed]:
+        task.raise_in_caller()

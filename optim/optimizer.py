@@ -16,6 +16,7 @@ from mirrored._logging import logger, warn_caller
 from mirrored._naming import name_scope, snake_case, unique_name
 from mirrored._numbers import check_count
 from mirrored._reprs import made_with
+from mirrored._threads import failed, raise_failed
 from mirrored._tracebacks import shortened
 from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.autodiff import GradientTape
@@ -712,6 +713,8 @@ class Optimizer(_overrides.Subclassable):
             TypeError: What is to be updated is no variable.
             RuntimeError: The call is made in the cross-replica context.
         """
+        if failed:  # A save that a thread has made.
+            raise_failed()
         pairs = [(gradient, variable) for gradient, variable in grads_and_vars]
         context = get_replica_context()
         if context is None:

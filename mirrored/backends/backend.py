@@ -143,8 +143,8 @@ class Backend(Protocol):
     def copy_from_host(self, storage: Storage, array: NDArray[Any]) -> None:
         """Copy a NumPy array of the storage's shape and dtype into it."""
 
-    def to_host(self, array: Any) -> NDArray[Any]:
-        """Return a NumPy copy, never a view."""
+    def to_host(self, array: Any, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return a NumPy copy, never a view; `out`, of the array's shape and dtype, gets it."""
 
     def copy_between(self, source: Any, target: Any) -> None:
         """Copy an array of this backend, or one of NumPy, into the array ``target``."""

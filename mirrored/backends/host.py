@@ -268,9 +268,12 @@ class HostBackend:
         """Copy a NumPy array of the storage's shape and dtype into it."""
         np.copyto(storage.array, array, casting="equiv")
 
-    def to_host(self, array: Any) -> NDArray[Any]:
-        """Return a C-contiguous copy, never a view."""
-        return np.array(array, copy=True, order="C")
+    def to_host(self, array: Any, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return a C-contiguous copy, never a view; `out` gets it where that is an array."""
+        if out is None:
+            return np.array(array, copy=True, order="C")
+        np.copyto(out, array, casting="no")
+        return out
 
     def copy_between(self, source: Any, target: Any) -> None:
         """Copy an array into the array ``target``."""

@@ -501,6 +501,19 @@ def shared(tensor: Any) -> NDArray[Any]:
     return np.asarray(_Lent(tensor)).view(tensor.dtype)
 
 
+def copy_to_host(tensor: Any, out: NDArray[Any]) -> None:
+    """Copy the values of a tensor into an array of the host.
+
+    Args:
+        tensor: The tensor.
+        out: An array of its shape and dtype.
+    """
+    start = perf_counter_ns() if observers else 0
+    tensor._device.backend.to_host(tensor._array, out)
+    if start:
+        tell(copy_work(tensor._device, None, out.nbytes), start)
+
+
 def capsule(
     tensor: Any,
     stream: Any,

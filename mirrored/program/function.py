@@ -26,6 +26,7 @@ from mirrored import _nest
 from mirrored._absent import refused_members
 from mirrored._arguments import explained
 from mirrored._naming import name_scope
+from mirrored._threads import failed, raise_failed
 from mirrored._tracebacks import shorten, shortened
 from mirrored.devices import hold_devices
 from mirrored.ops.conversion import constant
@@ -174,6 +175,8 @@ class Function(Generic[_P, _R]):
                 tensors, named = _nest.map_structure(_as_tensor, structures)
                 result: _R = self._run_python(tensors, named)
                 return result
+            if failed:  # A save that a thread has made.
+                raise_failed()
             if self._signature is None and (kwargs or len(args) != self.parameters.count):
                 structures = self.parameters.completed(args, kwargs)
             with self._traces.lock:

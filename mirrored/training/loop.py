@@ -8,8 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from mirrored._files import note_unsettled, settle, unsettled
 from mirrored._interrupt import InterruptGuard
 from mirrored._numbers import check_count
+from mirrored._threads import failed, raise_failed
 from mirrored.data.arguments import DataArguments
 from mirrored.data.batches import Span
 from mirrored.data.epochs import Epochs
@@ -89,6 +91,11 @@ def fit(
                     with guard.step():  # All of them or none.
                         optimizer.finalize_variable_values(model.trainable_weights)
                 hooks.on_train_end(logs)
+                if unsettled:
+                    settle()
+            except BaseException as error:
+                note_unsettled(error)
+                raise
             finally:
                 hooks._let_go()
     return history
@@ -141,6 +148,8 @@ def _train(
         return f"step {before + begun + step + 1} {epoch}"
 
     while done < span.count:  # More than once only where an interrupt did not end the program.
+        if failed:  # A save that a thread has made.
+            raise_failed()
         begun, left = done, span.after(done) if done else span
         try:
             with guard.step():

@@ -92,8 +92,8 @@ class ApartBackend(HostBackend, StreamBackend):
         storage.array = Apart(storage.array)
         return storage
 
-    def to_host(self, array: Any) -> NDArray[Any]:
-        return super().to_host(array.hidden)
+    def to_host(self, array: Any, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        return super().to_host(array.hidden, out)
 
     def copy_from_host(self, storage: Storage, array: NDArray[Any]) -> None:
         self.copy_between(array, storage.array)

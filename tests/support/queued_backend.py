@@ -60,9 +60,9 @@ class QueuedBackend(HostBackend, StreamBackend):
     def run(self, kernel: Callable[..., object], *args: Any, **attrs: Any) -> None:
         self._ask(super().run, kernel, *args, **attrs)
 
-    def to_host(self, array: Any) -> NDArray[Any]:
+    def to_host(self, array: Any, out: NDArray[Any] | None = None) -> NDArray[Any]:
         self.synchronize()
-        return super().to_host(array)
+        return super().to_host(array, out)
 
     def copy_between(self, source: Any, target: Any) -> None:
         self.synchronize()  # A source of the host may change as soon as this returns.

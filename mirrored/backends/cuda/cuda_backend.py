@@ -169,13 +169,13 @@ class CudaBackend:
             array.astype(storage.array.dtype, casting="equiv", copy=False), storage.array
         )
 
-    def to_host(self, array: Any) -> NDArray[Any]:
-        """Return a NumPy copy, as the work so far leaves the array.
+    def to_host(self, array: Any, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return a NumPy copy, as the work so far leaves the array; `out` gets it if passed.
 
         The array may be a variable's memory, which a step of another thread writes next. So the
         copy has its place among the work of the stream, and not beside it.
         """
-        out = np.empty(array.shape, array.dtype)
+        out = np.empty(array.shape, array.dtype) if out is None else out
         if not out.nbytes:
             return out
         # A copy to memory that is not pinned waits by itself, with no deadline. Arrays of alike

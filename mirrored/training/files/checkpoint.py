@@ -4,17 +4,25 @@ A run that is restored from one goes on with the bits of one that never stopped.
 folder's checkpoints is in the files themselves: numbers and clocks may go back.
 """
 
-import contextlib
 import json
 import os
 import re
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mirrored import devices
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
-from mirrored._files import as_path, remove_leftovers, trains_together, writes_to
+from mirrored._files import (
+    as_path,
+    remove_leftovers,
+    save_in_thread,
+    settle,
+    trains_together,
+    wait_for_save,
+    writes_to,
+)
 from mirrored._logging import logger
 from mirrored._numbers import as_integer
 from mirrored._tracebacks import shortened
@@ -22,9 +30,9 @@ from mirrored._types import PathLike
 from mirrored.backends.fingerprint import fingerprint, tell_differences
 from mirrored.devices.device_registry import registry
 from mirrored.distribute import DistributedVariable, has_strategy, in_cross_replica_context
-from mirrored.errors import WeightsFileError
+from mirrored.errors import DevicesResetError, WeightsFileError
 from mirrored.ops import int64
-from mirrored.ops.hooks import active_recorder, only
+from mirrored.ops.hooks import active_recorder, only, recorded_by
 from mirrored.program.variable_access import variable_writes
 from mirrored.training.files.checkpoint_state import (
     ROOT,
@@ -34,7 +42,13 @@ from mirrored.training.files.checkpoint_state import (
     find_parts,
 )
 from mirrored.training.files.restoration import ALIASES, Restoration, few
-from mirrored.training.files.tensor_file import CHECKPOINT, open_tensors, read_table, save_tensors
+from mirrored.training.files.tensor_file import (
+    CHECKPOINT,
+    HostCopies,
+    open_tensors,
+    read_table,
+    save_tensors,
+)
 from mirrored.training.files.tensor_tree import check_same_file, damaged
 from mirrored.variables import DeviceVariable, Module
 
@@ -191,14 +205,32 @@ class Checkpoint(AutoTrackable):
         vars(self).update(values)
         with devices.device("CPU:0"):  # It is the program's, not a strategy's.
             self.save_counter = DeviceVariable(0, False, "save_counter", int64)
+        self._copies = HostCopies()
 
-    def save(self, file_prefix: PathLike, *, number: int | None = None) -> str:
+    def save(
+        self,
+        file_prefix: PathLike,
+        *,
+        number: int | None = None,
+        asynchronous: bool = False,
+    ) -> str:
         """Write the next checkpoint of a series, and return its path.
+
+        With `asynchronous` the call returns when all values are copied, to memory of the host that
+        the first such call allocates and later ones use again. A thread writes the file, which is
+        there after `sync`. If it cannot be written, the files before stay, the counter goes back,
+        and one call raises the error, with the path in it: the next step of `fit`,
+        `train_on_batch`, `apply_gradients` or call of a recorded function by the same thread, the
+        next `save`, `write`, `restore` or `sync` of any checkpoint, or the end of `fit`. Python
+        prints it where the program ends before. Several workers agree on it in `save`, `write`,
+        `restore`, `sync` and at the end of `fit`.
 
         Args:
             file_prefix: What its path begins with; a hyphen and the number follow. Folders are
                 made.
             number: The number; None counts 1, 2, ...
+            asynchronous: Whether a thread writes the file while the program goes on. A save that
+                is being written is waited for.
 
         Raises:
             TypeError: The prefix is no path.
@@ -207,34 +239,61 @@ class Checkpoint(AutoTrackable):
             RuntimeError: The call is made inside a replica or a recorded function.
             OSError: The file cannot be written. The counter is as it was.
         """
+        return self._save(file_prefix, number, asynchronous)
+
+    def _save(
+        self,
+        file_prefix: PathLike,
+        number: int | None,
+        asynchronous: bool,
+        after: Callable[[str], object] = lambda path: None,
+    ) -> str:
         _check_context("saved")
         prefix = _checked_prefix(file_prefix)
         with variable_writes:  # Two threads would count to the same number.
+            settle()
             before = int(self.save_counter)
             path = f"{prefix}-{_checked_number(number, before + 1)}"
             earlier = saved_in(os.path.dirname(path))
             sequence = earlier[-1].sequence + 1 if earlier else 1
             self.save_counter.assign(before + 1)
+
+            def undo() -> None:
+                with suppress(DevicesResetError), recorded_by(None), only(), variable_writes:
+                    if int(self.save_counter) == before + 1:
+                        self.save_counter.assign(before)
+
             try:
-                self._write(path, {SEQUENCE: str(sequence)})
+                metadata = {SEQUENCE: str(sequence)}
+                self._write(path, metadata, asynchronous, lambda: after(path), undo)
             except BaseException:
-                self.save_counter.assign(before)
+                undo()
                 raise
         return path
 
     @shortened
-    def write(self, file_prefix: PathLike) -> str:
+    def write(self, file_prefix: PathLike, *, asynchronous: bool = False) -> str:
         """Write a checkpoint to a file of this name, and return its path; errors as for `save`.
 
         It is not counted, and `latest_checkpoint` does not find it.
 
         Args:
             file_prefix: The file. Folders are made.
+            asynchronous: As for `save`.
         """
         _check_context("saved")
         name = as_path(file_prefix, CHECKPOINT.noun)
-        self._write(name, {})
+        self._write(name, {}, asynchronous)
         return name
+
+    @shortened
+    def sync(self) -> None:
+        """Wait for an asynchronous save: its file is there, or its error is raised.
+
+        Raises:
+            OSError: The file cannot be written, if no earlier call has raised that.
+        """
+        settle()
 
     @shortened
     def restore(self, save_path: PathLike | None) -> CheckpointStatus:
@@ -262,6 +321,7 @@ class Checkpoint(AutoTrackable):
             RuntimeError: The call is made inside a replica or a recorded function.
             WorkerError: Another worker has another file there, or none.
         """
+        settle()
         if trains_together():
             check_same_file(save_path, self.held().values(), "restoring a checkpoint")
         if save_path is None:
@@ -288,17 +348,34 @@ class Checkpoint(AutoTrackable):
         """
         return self.restore(save_path)
 
-    def _write(self, path: str, metadata: dict[str, str]) -> None:
+    def _write(
+        self,
+        path: str,
+        metadata: dict[str, str],
+        asynchronous: bool,
+        after: Callable[[], object] = lambda: None,
+        undo: Callable[[], object] = lambda: None,
+    ) -> None:
         # No tape that is open has anything to learn from it; and variables are read one by one, as
         # they are written, between two writes of other threads.
         with only(), variable_writes:
+            settle()
             tensors, aliases = collect(find_parts(self.held()))
             facts = fingerprint(registry.visible_hardware())
             metadata = {**metadata, FINGERPRINT: json.dumps(facts)}
             if aliases:
                 metadata[ALIASES] = json.dumps(aliases)
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-            save_tensors(path, tensors, metadata, kind=CHECKPOINT)
+            values = self._copies.of(tensors) if asynchronous else tensors
+
+            def write() -> None:
+                save_tensors(path, values, metadata, kind=CHECKPOINT)
+                after()
+
+            if asynchronous:
+                save_in_thread(path, CHECKPOINT.noun, write, undo)
+            else:
+                write()
 
 
 def _checked_prefix(file_prefix: PathLike) -> str:
@@ -363,9 +440,12 @@ def saved_in(directory: PathLike, prefix: str | None = None) -> list[Saved]:
 def latest_in(directory: PathLike, prefix: str | None = None) -> str | None:
     """Return the path of the one that was saved last, and warn of files that cannot be read.
 
+    An asynchronous save of this process is waited for.
+
     Returns:
         The path; None if there is none.
     """
+    wait_for_save()
     checkpoints, errors = _checkpoints_in(directory, prefix)
     for error in errors:
         logger.warning("Skipped a file in a folder of checkpoints. %s", error)
@@ -502,6 +582,10 @@ class CheckpointManager:
     @property
     def checkpoints(self) -> list[str]:
         """The paths of the files of this series that are there, the oldest first."""
+        wait_for_save()
+        return self._there()
+
+    def _there(self) -> list[str]:
         return [checkpoint.path for checkpoint in saved_in(self._directory, self._name)]
 
     @property
@@ -509,7 +593,7 @@ class CheckpointManager:
         """The path of the file of this series that was saved last; None if there is none."""
         return latest_in(self._directory, self._name)
 
-    def save(self, checkpoint_number: int | None = None) -> str:
+    def save(self, checkpoint_number: int | None = None, *, asynchronous: bool = False) -> str:
         """Write a checkpoint, delete those that are too many, and return its path.
 
         What killed programs have left of this series' temporary files is deleted too. Where
@@ -517,28 +601,30 @@ class CheckpointManager:
 
         Args:
             checkpoint_number: The number in its name, an integer or a variable; None counts.
+            asynchronous: As for `Checkpoint.save`. Files are deleted when the new one is there.
 
         Raises:
             OSError: As for `Checkpoint.save`, and so for its other errors. Nothing is deleted.
         """
         prefix = os.path.join(self._directory, self._name)
-        path = self._checkpoint.save(prefix, number=checkpoint_number)
         own = writes_to(self._directory)
+        after = self._delete_old if own else lambda path: None
+        return self._checkpoint._save(prefix, checkpoint_number, asynchronous, after)
+
+    def sync(self) -> None:
+        """Wait for an asynchronous save, as `Checkpoint.sync` does."""
+        self._checkpoint.sync()
+
+    def _delete_old(self, path: str) -> None:
         try:
-            if own:
-                self._delete_old()
+            for old in [] if self._keep is None else self._there()[: -self._keep]:
+                with suppress(FileNotFoundError):  # Another manager was here.
+                    os.unlink(old)
+            remove_leftovers(self._directory, lambda name: is_of_series(name, self._name))
         except OSError as error:
             logger.warning(
                 "The checkpoint %r was written, but old files could not be removed: %s", path, error
             )
-        return path
-
-    def _delete_old(self) -> None:
-        if self._keep is not None:
-            for old in self.checkpoints[: -self._keep]:
-                with contextlib.suppress(FileNotFoundError):  # Another manager was here.
-                    os.unlink(old)
-        remove_leftovers(self._directory, lambda name: is_of_series(name, self._name))
 
     def restore_or_initialize(self) -> str | None:
         """Restore the latest checkpoint, if there is one, and return its path; errors as there."""

@@ -14,11 +14,13 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import IO, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from mirrored._files import as_path, saving
 from mirrored._types import PathLike
 from mirrored.errors import WeightsFileError
+from mirrored.ops.tensor import copy_to_host
 from mirrored.training.files.tensor_tree import (
     Expected,
     Spec,
@@ -76,6 +78,35 @@ class Kind(NamedTuple):
 
 WEIGHTS = Kind("weights", "weights file", "`save_weights`", "model")
 CHECKPOINT = Kind("checkpoint", "checkpoint", "`mr.train.Checkpoint.save`", "program")
+
+
+class HostCopies:
+    """Copies of tensors in memory of the host, which is allocated once and used again."""
+
+    def __init__(self) -> None:
+        self._copies: dict[str, NDArray[Any]] = {}
+
+    def of(self, tensors: Mapping[str, np.ndarray | Variable]) -> dict[str, NDArray[Any]]:
+        """Return copies of tensors by name; they stay as they are until the next call.
+
+        Args:
+            tensors: Variables and arrays by name.
+
+        Raises:
+            ValueError: No file holds the dtype of one.
+        """
+        before, self._copies = self._copies, {}
+        for name, tensor in tensors.items():
+            spec = checked_spec(name, tensor)
+            copy = before.get(name)
+            if copy is None or (copy.shape, copy.dtype.name) != spec:
+                copy = np.empty(*spec)
+            if isinstance(tensor, Variable):
+                copy_to_host(tensor._view(), copy)
+            else:
+                np.copyto(copy, tensor)
+            self._copies[name] = copy
+        return self._copies
 
 
 # ---------------------------------------------------------------------------- the header, writing
