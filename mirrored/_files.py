@@ -404,7 +404,7 @@ def settle() -> None:
         OSError: The file could not be written; the one before is unchanged.
         WorkerError: The worker that writes the file could not.
     """
-    for task in [*unsettled]:
+    for task in _settled():
         error = _end(task)
         if task.is_shared:
             agree("an asynchronous save", error)
@@ -418,8 +418,14 @@ def note_unsettled(error: BaseException) -> None:
     Args:
         error: The error, which ends what has started the save.
     """
-    for late in filter(None, map(_end, [*unsettled])):
+    for late in filter(None, map(_end, _settled())):
         error.add_note(f"Another error was raised meanwhile: {type(late).__name__}: {late}")
+
+
+def _settled() -> list[Task]:
+    """Wait, and return the saves whose errors this process can raise: alone not those of all."""
+    wait_for_save()
+    return [task for task in unsettled if trains_together() or not task.is_shared]
 
 
 def _end(task: Task) -> BaseException | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from mirrored._files import note_unsettled, settle, unsettled
+from mirrored._files import alone_unless, note_unsettled, settle, unsettled
 from mirrored._interrupt import InterruptGuard
 from mirrored._numbers import check_count
 from mirrored._threads import failed, raise_failed
@@ -92,9 +92,11 @@ def fit(
                         optimizer.finalize_variable_values(model.trainable_weights)
                 hooks.on_train_end(logs)
                 if unsettled:
-                    settle()
+                    with alone_unless(plan.is_shared):
+                        settle()
             except BaseException as error:
-                note_unsettled(error)
+                with alone_unless(plan.is_shared):
+                    note_unsettled(error)
                 raise
             finally:
                 hooks._let_go()

@@ -73,13 +73,14 @@ def filed(folder: Path) -> dict[str, Any]:
             epochs=2,
             callbacks=[
                 mr.callbacks.CSVLogger(folder / "log.csv"),
-                mr.callbacks.ModelCheckpoint(folder / "{epoch}.keras"),
+                mr.callbacks.ModelCheckpoint(folder / "{epoch}.keras", asynchronous=True),
                 mr.callbacks.BackupAndRestore(folder / "backup", double_checkpoint=True),
             ],
         )
     checkpoint = mr.train.Checkpoint(model=model)
     manager = mr.train.CheckpointManager(checkpoint, folder / "checkpoints", max_to_keep=1)
-    paths = [manager.save() for _ in range(2)]
+    paths = [manager.save(asynchronous=asynchronous) for asynchronous in (False, True)]
+    manager.sync()
     kept = {each.name: each.numpy() for each in model.variables}
     for each in model.variables:
         each.assign(mr.zeros_like(each))
@@ -87,6 +88,7 @@ def filed(folder: Path) -> dict[str, Any]:
     failures = [  # Which the workers hear of together, when all is there that they look for below.
         raised(lambda: model.save_weights(folder / "nowhere" / "x.safetensors")),
         raised(lambda: with_full_disk(lambda: checkpoint.write(paths[-1]))),
+        raised(lambda: with_full_disk(lambda: written_by_thread(checkpoint, paths[-1]))),
         raised(lambda: checkpoint.restore(paths[-1] if connect().is_chief else "nowhere")),
         raised(lambda: model.load_weights(folder / f"{connect().rank + 1}.keras")),
     ]
@@ -121,6 +123,14 @@ def own(model: mr.Model, folder: Path, number: int) -> bool:
         for one, other in zip(model.variables, loaded.variables, strict=True)
     ]
     return all(same) and len((path / "log.csv").read_text().splitlines()) == 2
+
+
+def written_by_thread(checkpoint: mr.train.Checkpoint, path: str) -> None:
+    """Save asynchronously; no step raises an error, of which all workers hear when they wait."""
+    checkpoint.write(path, asynchronous=True)
+    mr.train.latest_checkpoint(Path(path).parent)
+    mr.optim.SGD().apply_gradients([(mr.constant(1.0), mr.Variable(1.0))])
+    checkpoint.sync()
 
 
 def raised(act: Callable[[], object]) -> tuple[str, str]:

@@ -3,16 +3,20 @@
 import errno
 import os
 import string
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mirrored import _extras
-from mirrored._files import as_path
+from mirrored._files import alone_unless, as_path
 from mirrored._logging import warn_caller
 from mirrored._types import PathLike
 from mirrored.training.callbacks.callback import Logs
 from mirrored.training.callbacks.monitor_callback import MonitorCallback
+from mirrored.training.files.tensor_file import HostCopies, saved_in_thread
 from mirrored.training.progress import write_line
 
 _ENDINGS = (".safetensors", ".weights.h5")
@@ -39,6 +43,9 @@ class ModelCheckpoint(MonitorCallback):
             this name says.
         save_freq: "epoch", or after how many batches to save; epochs need not be multiples of it.
         initial_value_threshold: What the first value has to be better than; None: nothing.
+        asynchronous: Whether a thread writes the file while training goes on, from copies of the
+            values. The next save and the end of `fit` wait for it. Its error ends `fit` at the
+            next step. Models with layers that define `save_assets` are written at once.
 
     Raises:
         TypeError: `filepath` is no path.
@@ -73,6 +80,8 @@ class ModelCheckpoint(MonitorCallback):
         mode: str = "auto",
         save_freq: int | str = "epoch",
         initial_value_threshold: float | None = None,
+        *,
+        asynchronous: bool = False,
     ) -> None:
         super().__init__(monitor, mode, initial_value_threshold)
         self.verbose = verbose
@@ -80,6 +89,8 @@ class ModelCheckpoint(MonitorCallback):
         self.save_best_only = save_best_only
         self.save_weights_only = save_weights_only
         self.save_freq = save_freq
+        self.asynchronous = asynchronous
+        self._copies = HostCopies()
         self._current_epoch = 0
         self._batches_seen_since_last_saving = 0
         self._last_batch_seen: int | None = None
@@ -139,13 +150,22 @@ class ModelCheckpoint(MonitorCallback):
         folder = os.path.dirname(path)
         if folder:
             os.makedirs(folder, exist_ok=True)
-        if self.save_weights_only:
-            self.model.save_weights(path, overwrite=True)
-        else:
-            self.model.save(path, overwrite=True)
+        with self._in_thread() if self.asynchronous else nullcontext():
+            if self.save_weights_only:
+                self.model.save_weights(path, overwrite=True)
+            else:
+                self.model.save(path, overwrite=True)
         self.best = best  # Now that they are there.
-        if self.verbose > 0:
+        if self.verbose > 0 and not self.asynchronous:
             write_line(f"\nEpoch {epoch + 1}: finished saving model to {path}")
+
+    @contextmanager
+    def _in_thread(self) -> Iterator[None]:
+        """Within this context a thread writes the file; if it fails, `best` is as it was."""
+        undo = partial(setattr, self, "best", self.best)
+        shared = self.model.distribute_strategy.is_shared
+        with alone_unless(shared), saved_in_thread(self._copies, undo):
+            yield
 
     def _looked_at(self, epoch: int, logs: Logs, path: str) -> tuple[Any, bool]:
         """Return the best value, that of now included, and whether to save."""

@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mirrored import devices
@@ -17,7 +17,6 @@ from mirrored._arguments import explained
 from mirrored._files import (
     as_path,
     remove_leftovers,
-    save_in_thread,
     settle,
     trains_together,
     wait_for_save,
@@ -48,6 +47,7 @@ from mirrored.training.files.tensor_file import (
     open_tensors,
     read_table,
     save_tensors,
+    saved_in_thread,
 )
 from mirrored.training.files.tensor_tree import check_same_file, damaged
 from mirrored.variables import DeviceVariable, Module
@@ -358,7 +358,8 @@ class Checkpoint(AutoTrackable):
     ) -> None:
         # No tape that is open has anything to learn from it; and variables are read one by one, as
         # they are written, between two writes of other threads.
-        with only(), variable_writes:
+        in_thread = saved_in_thread(self._copies, undo) if asynchronous else nullcontext()
+        with only(), variable_writes, in_thread:
             settle()
             tensors, aliases = collect(find_parts(self.held()))
             facts = fingerprint(registry.visible_hardware())
@@ -366,16 +367,7 @@ class Checkpoint(AutoTrackable):
             if aliases:
                 metadata[ALIASES] = json.dumps(aliases)
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-            values = self._copies.of(tensors) if asynchronous else tensors
-
-            def write() -> None:
-                save_tensors(path, values, metadata, kind=CHECKPOINT)
-                after()
-
-            if asynchronous:
-                save_in_thread(path, CHECKPOINT.noun, write, undo)
-            else:
-                write()
+            save_tensors(path, tensors, metadata, kind=CHECKPOINT, after=after)
 
 
 def _checked_prefix(file_prefix: PathLike) -> str:

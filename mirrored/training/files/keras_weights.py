@@ -8,7 +8,7 @@ fit changes nothing.
 
 import functools
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mirrored._logging import warn_caller
@@ -22,6 +22,7 @@ from mirrored.optim import Optimizer
 from mirrored.optim.optimizer import skipped
 from mirrored.program.variable_access import Late, variable_writes
 from mirrored.training.files.hdf5_file import Hdf5Reader, Hdf5Writer, ReadGroup, to_array
+from mirrored.training.files.tensor_file import copied, is_in_thread
 from mirrored.training.files.tensor_tree import as_integers, as_words, slots_undone_on_failure
 from mirrored.training.model_state import is_model
 from mirrored.variables import Variable
@@ -253,7 +254,7 @@ class Plan:
 # ---------------------------------------------------------------------------- saving
 
 
-def save_state(model: "Model", writer: Hdf5Writer, *, with_streams: bool) -> None:
+def save_state(model: "Model", writer: "Hdf5Writer | StateCopy", *, with_streams: bool) -> None:
     """Write the variables of a model and of its optimizer.
 
     Args:
@@ -262,7 +263,7 @@ def save_state(model: "Model", writer: Hdf5Writer, *, with_streams: bool) -> Non
         with_streams: Whether random streams are written too, in places of which Keras reads none.
     """
     for place in places(model):
-        group = writer.group(place.path, place.owner.name)
+        group: MutableMapping[str, Any] = writer.group(place.path, place.owner.name)
         if _is_usual(place.owner, "save_own_variables"):
             for number, variable in enumerate(_state_of(place.owner, model)):
                 group[str(number)] = variable
@@ -271,6 +272,54 @@ def save_state(model: "Model", writer: Hdf5Writer, *, with_streams: bool) -> Non
         if with_streams:
             for path, stream in streams(place):
                 writer.group(path, None)["0"] = _words_of(stream)
+
+
+class StateCopy:
+    """The state of a model in memory, as `save_state` writes it.
+
+    Args:
+        model: The model.
+        with_streams: As for `save_state`.
+    """
+
+    def __init__(self, model: "Model", *, with_streams: bool) -> None:
+        self._groups: list[tuple[str, str | None, dict[str, Any]]] = []
+        save_state(model, self, with_streams=with_streams)
+        values = {
+            f"{number}/{key}": value
+            for number, (*_, group) in enumerate(self._groups)
+            for key, value in group.items()
+        }
+        copies = copied(values)
+        for number, (*_, group) in enumerate(self._groups):
+            group.update({key: copies[f"{number}/{key}"] for key in group})
+
+    def group(self, path: str, name: str | None) -> dict[str, Any]:
+        """Return where the numbers of one object go; see `Hdf5Writer.group`."""
+        group: dict[str, Any] = {}
+        self._groups.append((path, name, group))
+        return group
+
+    def write(self, writer: Hdf5Writer) -> None:
+        """Write the state into a file.
+
+        Args:
+            writer: The file.
+        """
+        for path, name, group in self._groups:
+            writer.group(path, name).update(group)
+
+
+def writer_of_state(model: "Model", *, with_streams: bool) -> Callable[[Hdf5Writer], object]:
+    """Return what writes the state of a model into a file: a copy, where a thread is to call it.
+
+    Args:
+        model: The model.
+        with_streams: As for `save_state`.
+    """
+    if is_in_thread():
+        return StateCopy(model, with_streams=with_streams).write
+    return functools.partial(save_state, model, with_streams=with_streams)
 
 
 def _state_of(owner: Owner, model: "Model") -> list[Variable]:

@@ -11,7 +11,7 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import IO, TYPE_CHECKING, Any
 
 from mirrored import _extras
@@ -29,14 +29,16 @@ from mirrored.serialization.configs import (
     sharing_what_is_written,
 )
 from mirrored.serialization.constructor_arguments import deserialized
-from mirrored.training.files.hdf5_file import Hdf5Reader, reading, writing
+from mirrored.training.files.hdf5_file import Hdf5Reader, Hdf5Writer, reading, writing
 from mirrored.training.files.keras_weights import (
     keeps_assets,
     load_assets,
     load_state,
     save_assets,
     save_state,
+    writer_of_state,
 )
+from mirrored.training.files.tensor_file import write_file
 from mirrored.training.files.tensor_tree import damaged, opened
 from mirrored.training.files.weights_files import WEIGHTS, check_overwrite, state_of
 from mirrored.training.files.zip_members import Members, written_in_place
@@ -109,8 +111,16 @@ def save_model(
         if zipped is False:
             _write_folder(model, path, texts)
             return
-        with saving(path, "model file") as file:
-            _write_archive(model, file, texts)
+        write_state = writer_of_state(model, with_streams=True)
+
+        def write() -> None:
+            with saving(path, "model file") as file:
+                _write_archive(model, file, texts, write_state)
+
+        if keeps_assets(model, "save_assets"):  # Which is no code for another thread.
+            write()
+        else:
+            write_file(path, "model file", write)
 
 
 def load_model(
@@ -223,12 +233,17 @@ def _texts(model: "Model") -> dict[str, bytes]:
     return {METADATA: metadata.encode(), CONFIG: config.encode()}
 
 
-def _write_archive(model: "Model", file: IO[bytes], texts: Mapping[str, bytes]) -> None:
+def _write_archive(
+    model: "Model",
+    file: IO[bytes],
+    texts: Mapping[str, bytes],
+    write_state: Callable[[Hdf5Writer], object],
+) -> None:
     with zipfile.ZipFile(file, "w") as archive:
         for name, text in texts.items():
             archive.writestr(name, text)
         with written_in_place(archive, file, WEIGHTS) as state, writing(state) as writer:
-            save_state(model, writer, with_streams=True)
+            write_state(writer)
         if not keeps_assets(model, "save_assets"):
             return
         with tempfile.TemporaryDirectory() as assets:

@@ -10,17 +10,20 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from typing import IO, Any, NamedTuple
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from mirrored._files import as_path, saving
+from mirrored._contexts import Within
+from mirrored._files import as_path, save_in_thread, saving, settle, wait_for_save
 from mirrored._types import PathLike
 from mirrored.errors import WeightsFileError
 from mirrored.ops.tensor import copy_to_host
+from mirrored.program.variable_access import variable_writes
 from mirrored.training.files.tensor_tree import (
     Expected,
     Spec,
@@ -33,6 +36,8 @@ from mirrored.training.files.tensor_tree import (
     raise_differences,
 )
 from mirrored.variables import Variable
+
+_Value = TypeVar("_Value")
 
 _FORMAT_KEY, _FORMAT = "format", "mirrored"
 _KIND_KEY = "kind"
@@ -78,35 +83,6 @@ class Kind(NamedTuple):
 
 WEIGHTS = Kind("weights", "weights file", "`save_weights`", "model")
 CHECKPOINT = Kind("checkpoint", "checkpoint", "`mr.train.Checkpoint.save`", "program")
-
-
-class HostCopies:
-    """Copies of tensors in memory of the host, which is allocated once and used again."""
-
-    def __init__(self) -> None:
-        self._copies: dict[str, NDArray[Any]] = {}
-
-    def of(self, tensors: Mapping[str, np.ndarray | Variable]) -> dict[str, NDArray[Any]]:
-        """Return copies of tensors by name; they stay as they are until the next call.
-
-        Args:
-            tensors: Variables and arrays by name.
-
-        Raises:
-            ValueError: No file holds the dtype of one.
-        """
-        before, self._copies = self._copies, {}
-        for name, tensor in tensors.items():
-            spec = checked_spec(name, tensor)
-            copy = before.get(name)
-            if copy is None or (copy.shape, copy.dtype.name) != spec:
-                copy = np.empty(*spec)
-            if isinstance(tensor, Variable):
-                copy_to_host(tensor._view(), copy)
-            else:
-                np.copyto(copy, tensor)
-            self._copies[name] = copy
-        return self._copies
 
 
 # ---------------------------------------------------------------------------- the header, writing
@@ -192,6 +168,94 @@ def read_table(noun: str, text: str, content: str) -> dict[str, Any]:
     return table
 
 
+# ---------------------------------------------------------------------------- asynchronous saves
+
+
+class HostCopies:
+    """Copies of values in memory of the host, which is allocated once and used again."""
+
+    def __init__(self) -> None:
+        self._copies: dict[str, NDArray[Any]] = {}
+
+    def __reduce__(self) -> Any:
+        return HostCopies, ()  # The memory is not for another one.
+
+    def of(self, values: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        """Return copies of values by name; they stay as they are until the next call.
+
+        Args:
+            values: Variables, and what NumPy makes arrays of, by name.
+        """
+        before, self._copies = self._copies, {}
+        for name, value in values.items():
+            source = value._view() if isinstance(value, Variable) else np.asarray(value)
+            copy = before.get(name)
+            if copy is None or (copy.shape, copy.dtype) != (source.shape, source.dtype):
+                copy = np.empty(tuple(source.shape), source.dtype)
+            if isinstance(source, np.ndarray):
+                np.copyto(copy, source)
+            else:
+                copy_to_host(source, copy)
+            self._copies[name] = copy
+        return self._copies
+
+
+class InThread(NamedTuple):
+    """How a thread writes the files of a context.
+
+    Attributes:
+        copies: What it writes.
+        undo: Called before an error of the thread is raised.
+    """
+
+    copies: HostCopies
+    undo: Callable[[], object]
+
+
+_in_thread: ContextVar[InThread | None] = ContextVar("mirrored_save_in_thread", default=None)
+
+
+@contextlib.contextmanager
+def saved_in_thread(copies: HostCopies, undo: Callable[[], object]) -> Iterator[None]:
+    """Within this context a thread writes the file that a function of saving is called for.
+
+    Args:
+        copies: Where the values are copied to.
+        undo: Called before an error of the thread is raised.
+    """
+    with variable_writes:
+        settle()
+        with Within(_in_thread, InThread(copies, undo)):
+            yield
+
+
+def copied(values: Mapping[str, _Value]) -> Mapping[str, _Value | NDArray[Any]]:
+    """Return values by name, for a file; copies of them where a thread writes it."""
+    context = _in_thread.get()
+    return values if context is None else context.copies.of(values)
+
+
+def is_in_thread() -> bool:
+    """Return whether a thread writes the files of this context."""
+    return _in_thread.get() is not None
+
+
+def write_file(path: PathLike, what: str, write: Callable[[], object]) -> None:
+    """Write a file after those that a thread writes, or let a thread write it.
+
+    Args:
+        path: The file.
+        what: What messages call it.
+        write: Writes it.
+    """
+    context = _in_thread.get()
+    if context is None:
+        wait_for_save()
+        write()
+    else:
+        save_in_thread(path, what, write, context.undo)
+
+
 # ---------------------------------------------------------------------------- files
 
 
@@ -201,11 +265,19 @@ def save_tensors(
     metadata: Mapping[str, str] | None = None,
     *,
     kind: Kind = WEIGHTS,
+    after: Callable[[], object] = lambda: None,
 ) -> None:
     """Write named arrays to a safetensors file, wholly or not at all.
 
     The data goes to a temporary file in the same folder, reaches the disk, and then takes the place
     of the old file. Whatever fails, the old file stays as it was and no temporary file is left.
+
+    Args:
+        path: The file.
+        tensors: Arrays and variables by name.
+        metadata: Texts that are stored beside them.
+        kind: What the file is for.
+        after: Called when the file is there.
 
     Raises:
         TypeError: `path` is no path.
@@ -216,12 +288,18 @@ def save_tensors(
     specs = {name: checked_spec(name, tensor) for name, tensor in tensors.items()}
     texts = checked_texts(metadata or {}, kind)
     checksums = dict.fromkeys(specs, NO_CHECKSUM)
-    with saving(path, kind.noun) as file:
-        file.write(header_bytes(specs, texts, checksums))
-        for name in in_file_order(specs):
-            checksums[name] = _write(file, tensors[name])
-        file.seek(0)
-        file.write(header_bytes(specs, texts, checksums))
+    values = copied(tensors)
+
+    def write() -> None:
+        with saving(path, kind.noun) as file:
+            file.write(header_bytes(specs, texts, checksums))
+            for name in in_file_order(specs):
+                checksums[name] = _write(file, values[name])
+            file.seek(0)
+            file.write(header_bytes(specs, texts, checksums))
+        after()
+
+    write_file(path, kind.noun, write)
 
 
 def load_tensors(

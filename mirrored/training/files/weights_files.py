@@ -16,8 +16,8 @@ from mirrored._types import PathLike, late_type
 from mirrored.errors import WeightsFileError
 from mirrored.layers.layer import unbuilt, walk
 from mirrored.training.files.hdf5_file import Hdf5Reader, reading, writing
-from mirrored.training.files.keras_weights import load_state, save_state
-from mirrored.training.files.tensor_file import load_tensors, save_tensors
+from mirrored.training.files.keras_weights import load_state, writer_of_state
+from mirrored.training.files.tensor_file import load_tensors, save_tensors, write_file
 from mirrored.training.files.tensor_tree import check_same_file, named_weights, opened
 from mirrored.training.files.zip_members import Members
 from mirrored.variables.variable import assign_together
@@ -77,8 +77,13 @@ def save_weights(
         if not path.endswith(KERAS_ENDING):
             save_tensors(path, named_weights(walk(model)))
             return
-        with saving(path, "weights file") as file, writing(file) as writer:
-            save_state(model, writer, with_streams=False)
+        write_state = writer_of_state(model, with_streams=False)
+
+        def write() -> None:
+            with saving(path, "weights file") as file, writing(file) as writer:
+                write_state(writer)
+
+        write_file(path, "weights file", write)
 
 
 def load_weights(

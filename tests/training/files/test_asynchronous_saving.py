@@ -5,8 +5,10 @@ While `held` holds the thread, nothing that must not wait for it may take long.
 
 import errno
 import os
+import pickle
 import threading
 import tracemalloc
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -35,20 +37,24 @@ def model(simulate: Callable[..., Any]) -> mr.Model:
 
 
 class Held:
-    """Holds threads that save before their data reach the disk, or lets them fail there."""
+    """Holds threads that save before they read the values, or lets them fail before the end."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fails = False
         self.come, self._go_on = threading.Event(), threading.Event()
-        self._sync = os.fsync
-        monkeypatch.setattr(os, "fsync", self._fsync)
+        self._open, self._sync = os.open, os.fsync
+        monkeypatch.setattr(os, "open", self._opened)
+        monkeypatch.setattr(os, "fsync", self._synced)
 
-    def _fsync(self, descriptor: int) -> None:
+    def _opened(self, *args: Any) -> int:
         if threading.current_thread().name == "mirrored-save":
             self.come.set()
             assert self._go_on.wait(30)
-            if self.fails:
-                raise OSError(errno.ENOSPC, "No space left on device")
+        return self._open(*args)
+
+    def _synced(self, descriptor: int) -> None:
+        if self.fails and threading.current_thread().name == "mirrored-save":
+            raise OSError(errno.ENOSPC, "No space left on device")
         self._sync(descriptor)
 
     def let_go(self, *, fails: bool = False) -> None:
@@ -204,6 +210,93 @@ def test_the_end_of_fit(
     timer.join()
     held.let_go()
     saves.checkpoint.sync()
+
+
+FILES = {".keras": {}, ".weights.h5": {"save_weights_only": True}}
+FILES[".safetensors"] = FILES[".weights.h5"]
+
+
+@pytest.mark.parametrize("ending", FILES)
+def test_the_callback(ending: str, model: mr.Model, tmp_path: Path, held: Held) -> None:
+    """It saves after the third of four batches, and the thread waits for the end of the fourth."""
+
+    class LetsGo(mr.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            held.let_go()
+
+    kinds = {"synchronous": False, "beside": True}
+    saves = [
+        mr.callbacks.ModelCheckpoint(
+            tmp_path / f"{name}{ending}", save_freq=3, asynchronous=kind, **FILES[ending]
+        )
+        for name, kind in kinds.items()
+    ]
+    model.fit(X, Y, batch_size=1, verbose=0, callbacks=[*saves, LetsGo()])
+    after = model.get_weights()
+    assert sorted(os.listdir(tmp_path)) == [f"beside{ending}", f"synchronous{ending}"]
+    loaded = []
+    for name in kinds:
+        if ending == ".keras":
+            model = mr.keras.models.load_model(tmp_path / f"{name}{ending}")
+        else:
+            model.load_weights(tmp_path / f"{name}{ending}")
+        variables = [*model.variables, *(model.optimizer.variables if ending == ".keras" else [])]
+        loaded.append([variable.numpy() for variable in variables])
+    assert all(map(np.array_equal, *loaded))
+    assert not all(map(np.array_equal, loaded[0], after))
+    assert "asynchronous=True" in repr(saves[1])
+    assert pickle.loads(pickle.dumps(saves[1])).asynchronous
+
+
+def test_the_callback_fails(model: mr.Model, tmp_path: Path, held: Held) -> None:
+    """The next step raises it; what was best before is still the best."""
+    save = mr.callbacks.ModelCheckpoint(
+        tmp_path / "best.keras", "loss", save_best_only=True, mode="min", asynchronous=True
+    )
+    held.let_go()
+    history = model.fit(X, Y, verbose=0, callbacks=[save]).history
+    before = (tmp_path / "best.keras").read_bytes()
+    held.let_go(fails=True)
+    with pytest.raises(OSError, match=r"No space left on device: '.*best\.keras'"):
+        model.fit(X, Y, epochs=20, verbose=0, callbacks=[save])
+    assert [save.best] == history["loss"]
+    assert os.listdir(tmp_path) == ["best.keras"]
+    assert (tmp_path / "best.keras").read_bytes() == before
+
+
+def test_a_synchronous_save_of_the_same_file_is_later(
+    model: mr.Model, tmp_path: Path, held: Held
+) -> None:
+    path = tmp_path / "w.safetensors"
+    save = mr.callbacks.ModelCheckpoint(path, save_weights_only=True, asynchronous=True)
+    save.set_model(model)
+    save.on_epoch_end(0)
+    model.train_on_batch(X, Y)
+    timer = threading.Timer(0.05, held.let_go)
+    timer.start()
+    model.save_weights(path)
+    timer.join()
+    weights = model.get_weights()
+    model.load_weights(path)
+    assert all(map(np.array_equal, weights, model.get_weights()))
+
+
+class Assets(mr.layers.Layer):
+    def call(self, x: Any) -> Any:
+        return x
+
+    def save_assets(self, folder: str) -> None:
+        assert threading.current_thread() is threading.main_thread()
+        Path(folder, "words").write_text("a b")
+
+
+def test_assets_are_written_at_once(tmp_path: Path) -> None:
+    model = mr.Sequential([mr.layers.Input((1,)), Assets(), mr.layers.Dense(1)])
+    save = mr.callbacks.ModelCheckpoint(tmp_path / "m.keras", asynchronous=True)
+    save.set_model(model)
+    save.on_epoch_end(0)
+    with zipfile.ZipFile(tmp_path / "m.keras") as archive:
+        assert "assets/layers/assets/words" in archive.namelist()
 
 
 def test_memory_is_used_again(tmp_path: Path) -> None:
