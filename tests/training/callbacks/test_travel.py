@@ -52,8 +52,8 @@ def plain(callback: Callback) -> dict[str, Any]:
             return [told(each) for each in value]
         return value.tolist() if isinstance(value, np.ndarray) else value
 
-    # Neither the model nor what looks at it travels.
-    stays = {"model", "_checkpoint", "_epochs"}
+    # Neither the model, nor what looks at it, nor memory travels.
+    stays = {"model", "_checkpoint", "_epochs", "_copies"}
     return {name: told(value) for name, value in vars(callback).items() if name not in stays}
 
 
