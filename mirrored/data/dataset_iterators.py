@@ -189,13 +189,20 @@ def elements_of(transform: Transform) -> Succeeding:
     return Succeeding(elements_from(transform, Position()))
 
 
-def words_of(transform: Transform, position: Position) -> tuple[int, ...]:
+def words_of(
+    transform: Transform, position: Position, *, any_source: bool = False
+) -> tuple[int, ...]:
     """Return a position as numbers from 0 to 2**64 - 1; their count depends on the pipeline alone.
+
+    Args:
+        transform: The last transform of the pipeline.
+        position: The position.
+        any_source: Whether a generator may be a source, which gives the same elements again.
 
     Raises:
         ValueError: A transform of the pipeline has a state that is not known here.
     """
-    external = external_of(transform)
+    external = None if any_source else external_of(transform)
     if external is not None:
         raise ValueError(
             f"The position of an iterator over a dataset with `{external}` cannot be saved: only "

@@ -3,8 +3,9 @@
 An epoch and a pass need not be the same, and one loop trains on all kinds of data.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from time import perf_counter
+from typing import Any
 
 from mirrored._logging import logger
 from mirrored.data.arrays import Check
@@ -38,10 +39,12 @@ class Epochs:
         ran_out: Whether the data ended, and cannot be iterated over again.
         is_stream: Whether the data came as batches.
         example: Arrays of the shapes and dtypes that the data have, but for their first axis.
+        keeps_places: Whether `place` may be asked for batches in the middle of a span.
     """
 
     steps: int | None
     ran_out = False
+    keeps_places = False
 
     def __init__(
         self,
@@ -57,6 +60,10 @@ class Epochs:
         self.example = passes.example
         self._steps_name = steps_name
         self._pass_steps, self._taken = pass_steps, 0
+        self._begun = 0  # Epochs.
+        self._done = 0  # Batches of this epoch that were read.
+        self._continues = False  # With this epoch, which an earlier run began.
+        self._before: dict[str, Any] = {}  # The position before the latest span.
         self.is_stream = pass_steps is None
         self._warned = False
 
@@ -75,6 +82,9 @@ class Epochs:
     def begin(self) -> bool:
         """Make ready for an epoch; return whether there is a batch for it."""
         passes = self._passes
+        if self._continues:
+            return True
+        self._done = 0
         if passes.batches_read and not self._goes_on:
             passes.close()
             self._taken = 0
@@ -94,37 +104,93 @@ class Epochs:
         return self._spans(most) if notified is None else self._notifying(notified, most)
 
     def _notifying(self, data: PyDataset, most: int | None) -> Iterator[Span]:
-        data.on_epoch_begin()
+        if not self._continues:
+            data.on_epoch_begin()
         yield from self._spans(most)
         data.on_epoch_end()
 
     def _spans(self, most: int | None) -> Iterator[Span]:
-        done, wanted = 0, self._wanted
+        self._begun += not self._continues
+        has_ended = self._continues and not self._passes.is_open
+        self._continues = False
+        wanted = self._wanted
         if wanted is not None and self._pass_steps is not None:
             wanted = min(wanted, self._pass_steps - self._taken)
-        while wanted is None or done < wanted:
-            limit = most or self._passes.most_ahead
-            span, failure = self._gathered(
-                limit if wanted is None else min(limit, wanted - done), asked=most is not None
-            )
-            if span is not None:
-                done += span.count
-                yield span
-            if failure is not None:  # What came before it was well, and has been run.
-                try:
-                    raise failure
-                finally:
-                    del failure
-            if not self._passes.is_open:
+        while wanted is None or self._done < wanted:
+            if not has_ended:
+                if self.keeps_places:
+                    self._before = self.place(self._done)
+                limit = most - self._done % most if most else self._passes.most_ahead
+                span, failure = self._gathered(
+                    limit if wanted is None else min(limit, wanted - self._done),
+                    asked=most is not None,
+                )
+                if span is not None:
+                    self._done += span.count
+                    yield span
+                if failure is not None:  # What came before it was well, and has been run.
+                    try:
+                        raise failure
+                    finally:
+                        del failure
+                has_ended = not self._passes.is_open
+            if has_ended:
                 if wanted is None:
-                    self.steps = done
-                elif done < wanted:
-                    self._run_out(done)
+                    self.steps = self._done
+                elif self._done < wanted:
+                    self._run_out(self._done)
                 return
         if self._pass_steps is not None:
-            self._taken = (self._taken + done) % self._pass_steps
+            self._taken = (self._taken + self._done) % self._pass_steps
             if wanted != self._wanted:
-                self._run_out(done)
+                self._run_out(self._done)
+
+    def place(self, done: int) -> dict[str, Any]:
+        """Return a position, for `go_to` of another run.
+
+        Args:
+            done: The number of batches of this epoch before the position; 0: the epoch has ended.
+        """
+        if 0 < done < self._done:  # The span that was read last has batches behind it.
+            return {**self._before, "done": done, "skip": done - self._before["done"]}
+        return {
+            "passes": self._passes.place(),
+            "done": done,
+            "skip": 0,
+            "taken": self._taken,
+            "begun": self._begun,
+            "steps": self.steps,
+        }
+
+    def go_to(self, place: Mapping[str, Any]) -> None:
+        """Continue from a position; a `PyDataset` is notified of the epochs before it.
+
+        Args:
+            place: What `place` returned, for the same data.
+
+        Raises:
+            ValueError: The data cannot be at this position.
+        """
+        self._passes.go_to(place["passes"])
+        skip = place["skip"]
+        while skip and (span := self._passes.read(skip)) is not None:
+            skip -= span.count
+        self._done, self._taken = place["done"], place["taken"]
+        self._begun, self._continues = place["begun"], bool(self._done)
+        if self.steps is None:
+            self.steps = place["steps"]
+        if (data := self._passes.notified) is not None:
+            for number in range(1, self._begun + 1):
+                data.on_epoch_begin()
+                if number < self._begun or not self._continues:
+                    data.on_epoch_end()
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a backup says of the data, to tell them from others."""
+        columns = self.example.columns
+        specs = [f"{column.dtype.name} {list(column.shape[1:])}" for column in columns]
+        return {"arrays": specs, "steps": self._wanted, **self._passes.facts()}
 
     def close(self) -> None:
         """End what works for the data that have not been used."""

@@ -8,17 +8,31 @@ import itertools
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from mirrored._logging import logger
 from mirrored.data.arrays import Arrays, Check, Rows, adapt_batch, count_of, rows_from
-from mirrored.data.batches import Span
+from mirrored.data.batches import Span, check_of
 from mirrored.data.columns import Layout, described
-from mirrored.data.dataset_iterators import elements_of
-from mirrored.data.elements import DatasetBase
+from mirrored.data.dataset_iterators import (
+    Position,
+    elements_from,
+    go_on_after,
+    position_of,
+    words_of,
+)
+from mirrored.data.elements import DatasetBase, Succeeding
 from mirrored.data.py_dataset import PyDataset, batches_of
-from mirrored.data.transform import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from mirrored.data.rng import Iteration
+from mirrored.data.row_transforms import skip_batches
+from mirrored.data.transform import (
+    INFINITE_CARDINALITY,
+    UNKNOWN_CARDINALITY,
+    Transform,
+    external_of,
+)
 from mirrored.ops import SeedGenerator
 
 _MOST_AHEAD = 16  # Batches of a stream.
@@ -66,6 +80,41 @@ class Passes(ABC):
     def close(self) -> None:
         """Leave the pass."""
 
+    @abstractmethod
+    def place(self) -> list[int]:
+        """Return the position behind the batches that were read, for `go_to` of another run."""
+
+    @abstractmethod
+    def go_to(self, place: Sequence[int]) -> None:
+        """Continue from a position.
+
+        Args:
+            place: What `place` returned, for the same data.
+
+        Raises:
+            ValueError: The data cannot be at this position.
+        """
+
+    def facts(self) -> dict[str, int]:
+        """Return numbers that other data hardly have, as far as they are known without reading."""
+        return {}
+
+
+class RowOrder(Protocol):
+    """The order of rows in passes over arrays."""
+
+    def begin(self) -> None:
+        """Begin a pass."""
+
+    def read(self, most: int) -> Rows:
+        """Return the rows of the next batches, at most `most` batches."""
+
+    def place(self, batches_read: int) -> list[int]:
+        """Return the position after a number of batches of the pass."""
+
+    def go_to(self, place: Sequence[int]) -> None:
+        """Continue from a position that `place` returned."""
+
 
 class PassesOfRows(Passes):
     """Batches of the rows of arrays, of which nothing is read but which rows they are.
@@ -73,25 +122,26 @@ class PassesOfRows(Passes):
     Args:
         arrays: The arrays.
         batch_size: The number of rows in a batch.
-        begin: Begins a pass: returns what gives the rows of the next batches, at most as many as
-            it is called with.
+        order: The order of the rows.
         count: The number of batches in a pass; negative: it has no end.
         otherwise: Gives the batches one by one, where not all examples are well.
     """
+
+    is_open = False
 
     def __init__(
         self,
         arrays: Arrays,
         batch_size: int,
-        begin: Callable[[], Callable[[int], Rows]],
+        order: RowOrder,
         count: int = INFINITE_CARDINALITY,
         otherwise: Callable[[], Passes] | None = None,
     ) -> None:
         self._arrays, self._size, self._otherwise = arrays, batch_size, otherwise
-        self._begin, self._count = begin, count
+        self._order, self._count = order, count
+        self._begun = False
         self.example = arrays if otherwise is None else arrays.rows(slice(0, batch_size))
         self.most_ahead = max(1, _ROWS_AHEAD // batch_size)
-        self._read: Callable[[int], Rows] | None = None
 
     def checked(self, check: Check) -> Passes:
         """Return the data as a function leaves them: all at once, unless it raises for some."""
@@ -103,24 +153,20 @@ class PassesOfRows(Passes):
             return self._otherwise().checked(check)  # The batch that is wrong is named.
         return self
 
-    @property
-    def is_open(self) -> bool:
-        """Whether a pass was begun and not ended."""
-        return self._read is not None
-
     def has_next(self) -> bool:
         """Return whether this pass has another batch."""
-        if self._read is None:
-            self._read = self._begin()
+        if not self.is_open:
+            self._order.begin()
+            self.is_open = self._begun = True
         elif self.batches_read == self._count:
             self.close()
-        return self._read is not None
+        return self.is_open
 
     def read(self, most: int) -> Span | None:
         """Return which rows the next batches are."""
-        if not self.has_next() or self._read is None:
+        if not self.has_next():
             return None
-        rows = self._read(most)
+        rows = self._order.read(most)
         if not isinstance(rows, slice):
             self._arrays = self._arrays.contiguous()
         span = Span(self._arrays, rows, self._size)
@@ -129,7 +175,25 @@ class PassesOfRows(Passes):
 
     def close(self) -> None:
         """Leave the pass."""
-        self._read, self.batches_read = None, 0
+        self.is_open, self.batches_read = False, 0
+
+    def place(self) -> list[int]:
+        """Return the position in the pass, and where the order of its rows comes from."""
+        order = self._order.place(self.batches_read) if self._begun else []
+        return [self.is_open, self.batches_read, *order]
+
+    def go_to(self, place: Sequence[int]) -> None:
+        """Continue from a position; no row is read for it."""
+        is_open, self.batches_read, *order = place
+        self.is_open, self._begun = bool(is_open), bool(order)
+        if order:
+            self._order.go_to(order)
+
+    def facts(self) -> dict[str, int]:
+        """Return the number of rows, that of a batch, and a checksum of some rows."""
+        size = self._arrays.size
+        check = check_of(self._arrays.columns, np.array([0, size - 1]))
+        return {"rows": size, "check": check, "batch_size": self._size}
 
 
 class PassesOfBatches(Passes):
@@ -155,6 +219,7 @@ class PassesOfBatches(Passes):
         self.is_lent = not isinstance(data, DatasetBase)
         self.begins_anew = not isinstance(data, Iterator)
         self._iterator: Iterator[Any] | None = None
+        self._position = Position()  # Of the latest pass over a dataset.
         self._checks: list[Check] = []
         self._first: Arrays | None = None  # Read, and not given out yet.
         self._layout: Layout | None = None  # That of the first batch.
@@ -211,15 +276,66 @@ class PassesOfBatches(Passes):
     def _next(self) -> Arrays | None:
         """Return the next batch; None at the end of a pass, after which another one begins."""
         if self._iterator is None:
-            data = self._data
-            self._iterator = (
-                elements_of(data._transform) if isinstance(data, DatasetBase) else iter(data)
-            )
-        element = self._element(self._iterator)
+            self._open(Position())
+        element = self._element(self._iterator or iter(()))
         if element is _OVER:
             self.close()
             return None
         return self._adapted(element)
+
+    def _open(self, position: Position) -> None:
+        """Begin a pass, or continue one over a dataset."""
+        data, self._position = self._data, position
+        self._iterator = (
+            Succeeding(elements_from(data._transform, position))
+            if isinstance(data, DatasetBase)
+            else iter(data)
+        )
+
+    def place(self) -> list[int]:
+        """Return the position in the pass, and where a dataset's random numbers come from."""
+        words: Sequence[int] = ()
+        if isinstance(self._data, DatasetBase):
+            position = Position(self.batches_read, self._position.iteration)
+            words = words_of(self._data._transform, position, any_source=True)
+        return [self.is_open, self.batches_read, *words]
+
+    def go_to(self, place: Sequence[int]) -> None:
+        """Continue from a position; batches that only Python knows are read again, and dropped."""
+        is_open, count, *words = place
+        data, position = self._data, Position()
+        if isinstance(data, DatasetBase):
+            self.close()
+            position = position_of(data._transform, words)
+            if position.iteration is not None:
+                go_on_after(data._transform, position.iteration)
+        elif self.begins_anew or not is_open:
+            self.close()
+        self._position = position
+        if not is_open:
+            return
+        if count and (not isinstance(data, DatasetBase) or external_of(data._transform)):
+            logger.warning(
+                "Reads %d batches of %s again, and drops them. The run continues after them. Its "
+                "results are those of an uninterrupted run if these batches are the same again.",
+                count,
+                described(data),
+            )
+        if isinstance(data, DatasetBase):
+            self._open(position)
+        else:
+            self._skip(count)
+        self.batches_read = count
+
+    def _skip(self, count: int) -> None:
+        for number in range(count):
+            if self._first is None and self._next() is None:
+                raise ValueError(
+                    f"The data ended before the position of the backup. Received: "
+                    f"{described(self._data)} with {number} batches, and a backup after {count}. "
+                    "Pass the data of the earlier run."
+                )
+            self._first = None
 
     def _element(self, iterator: Iterator[Any]) -> Any:
         try:
@@ -274,6 +390,7 @@ class PassesOfPyDataset(PassesOfBatches):
     ) -> None:
         self._shuffled = shuffled
         self._seeds: SeedGenerator | None = None
+        self._drawn: tuple[int, ...] = ()  # The state of the seeds before the order was drawn.
         self._left: int | None = 0  # Of a pass that was begun; None: there is no end.
         super().__init__(data, for_what, class_weight)
         self.notified = data
@@ -284,15 +401,39 @@ class PassesOfPyDataset(PassesOfBatches):
     def has_next(self) -> bool:
         """Return whether there is another batch, of which nothing is made yet."""
         if self._iterator is None:
-            self._left = self._data.num_batches
-            order: Iterable[int] = itertools.count() if self._left is None else range(self._left)
-            if self._shuffled and self._left is not None:
-                self._seeds = self._seeds or SeedGenerator()
-                order = self._seeds.permutation(self._left).tolist()
-            self._iterator = batches_of(self._data, order)
+            self._begin(0)
         if self._left == 0:
             self.close()
         return self._iterator is not None
+
+    def _begin(self, first: int) -> None:
+        """Begin a pass, without its first batches."""
+        count = self._data.num_batches
+        order: Iterable[int] = itertools.count(first)
+        if count is not None:
+            order = range(first, count)
+            if self._shuffled:
+                self._seeds = self._seeds or SeedGenerator()
+                self._drawn = self._seeds.state
+                order = self._seeds.permutation(count)[first:].tolist()
+        self._left = None if count is None else count - first
+        self._iterator = batches_of(self._data, order)
+
+    def place(self) -> list[int]:
+        """Return the position in the pass, and what its order was drawn from."""
+        drawn = self._drawn if self.is_open or self._seeds is None else self._seeds.state
+        return [self.is_open, self.batches_read, *drawn]
+
+    def go_to(self, place: Sequence[int]) -> None:
+        """Continue from a position; the batches before it are not made."""
+        is_open, count, *drawn = place
+        self.close()
+        if drawn:
+            self._seeds = self._seeds or SeedGenerator(0)
+            self._seeds.restore(drawn)
+        if is_open:
+            self._begin(count)
+            self.batches_read = count
 
     def _next(self) -> Arrays | None:
         if not self.has_next() or self._iterator is None:
@@ -353,7 +494,7 @@ def passes_of(
     return PassesOfRows(
         arrays,
         transform.batch_size or 1,
-        lambda: transform.open_rows(transform.begin()),
+        _OrderOfDataset(transform),
         transform.cardinality,
         one_by_one,
     )
@@ -369,25 +510,74 @@ def passes_of_arrays(arrays: Arrays, batch_size: int, *, shuffled: bool) -> Pass
             taken when the passes begin: the model, whose weights are drawn from the global stream
             too, is built by then.
     """
-    size = arrays.size
+    return PassesOfRows(arrays, batch_size, _OrderOfArrays(arrays.size, batch_size, shuffled))
 
-    def begin() -> Callable[[int], Rows]:
-        seeds = SeedGenerator() if shuffled else None
-        order: Rows = slice(0, size) if seeds is None else seeds.permutation(size)
-        place = 0
 
-        def read(most: int) -> Rows:
-            nonlocal order, place
-            if place >= size:
-                place = 0
-                if seeds is not None:
-                    order = seeds.permutation(size)
-            start, place = place, place + most * batch_size
-            return rows_from(order, start, most * batch_size)
+class _OrderOfArrays:
+    """All rows of arrays, pass after pass without end."""
 
-        return read
+    def __init__(self, size: int, batch_size: int, shuffled: bool) -> None:
+        self._size, self._batch_size, self._shuffled = size, batch_size, shuffled
+        self._seeds: SeedGenerator | None = None
+        self._drawn: tuple[int, ...] = ()  # The state of the seeds before the order was drawn.
+        self._order: Rows = slice(0, size)
+        self._row = 0
 
-    return PassesOfRows(arrays, batch_size, begin)
+    def begin(self) -> None:
+        self._seeds = SeedGenerator() if self._shuffled else None
+        self._begin_pass()
+
+    def _begin_pass(self) -> None:
+        self._row = 0
+        if self._seeds is not None:
+            self._drawn = self._seeds.state
+            self._order = self._seeds.permutation(self._size)
+
+    def read(self, most: int) -> Rows:
+        if self._row >= self._size:
+            self._begin_pass()
+        begin, count = self._row, most * self._batch_size
+        self._row += count
+        return rows_from(self._order, begin, count)
+
+    def place(self, batches_read: int) -> list[int]:
+        del batches_read  # Of all passes.
+        return [min(self._row, self._size), *self._drawn]
+
+    def go_to(self, place: Sequence[int]) -> None:
+        row, *drawn = place
+        if drawn:
+            self._seeds = SeedGenerator(0)
+            self._seeds.restore(drawn)
+        self._begin_pass()
+        self._row = row
+
+
+class _OrderOfDataset:
+    """The rows of a dataset that only orders and batches them."""
+
+    def __init__(self, transform: Transform) -> None:
+        self._transform = transform
+        self._iteration = Iteration()
+        self.read: Callable[[int], Rows]
+
+    def begin(self) -> None:
+        self._open(self._transform.begin())
+
+    def _open(self, iteration: Iteration) -> None:
+        self._iteration = iteration
+        self.read = self._transform.open_rows(iteration)
+
+    def place(self, batches_read: int) -> list[int]:
+        return [*words_of(self._transform, Position(batches_read, self._iteration))]
+
+    def go_to(self, place: Sequence[int]) -> None:
+        position = position_of(self._transform, place)
+        if position.iteration is None:
+            return
+        go_on_after(self._transform, position.iteration)
+        self._open(position.iteration)
+        skip_batches(self.read, self._transform.batch_size or 1, position.taken)
 
 
 # ---------------------------------------------------------------------------------- several workers
@@ -448,6 +638,20 @@ class PassesOfWorkers(Passes):
         self._own.close()
         self._next, self._ended = None, False
         self._is_open, self.batches_read = False, 0
+
+    def place(self) -> list[int]:
+        """Return the position of all processes, and that of the batches of this one."""
+        return [self._is_open, self.batches_read, self._ended, *self._own.place()]
+
+    def go_to(self, place: Sequence[int]) -> None:
+        """Continue from a position of this process."""
+        is_open, self.batches_read, ended, *own = place
+        self._own.go_to(own)
+        self._is_open, self._ended, self._next = bool(is_open), bool(ended), None
+
+    def facts(self) -> dict[str, int]:
+        """Return those of the batches of this process."""
+        return self._own.facts()
 
     def _meet(self) -> Span | None:
         """Return this process's part of the next batch; None where no process has one."""

@@ -211,8 +211,7 @@ def open_batches(
     """
     read = transform.open_rows(iteration)
     size = transform.batch_size or 1
-    while after and (count := count_of(read(min(after, _BATCHES_AT_ONCE)))):
-        after -= -(-count // size)
+    skip_batches(read, size, after)
     at_once = _BYTES_AT_ONCE // (size * slices.row_bytes or 1)
     are_small = at_once > 1
     most = min(at_once, _BATCHES_AT_ONCE) if are_small else _BATCHES_AT_ONCE
@@ -221,6 +220,18 @@ def open_batches(
             yield slices.take(rows), slice(0, count)
         else:
             yield slices.leaves, rows
+
+
+def skip_batches(read: Callable[[int], Rows], batch_size: int, count: int) -> None:
+    """Read the rows of batches that are not used.
+
+    Args:
+        read: What `Transform.open_rows` returned.
+        batch_size: The number of rows in a batch.
+        count: The number of batches.
+    """
+    while count and (rows := count_of(read(min(count, _BATCHES_AT_ONCE)))):
+        count -= -(-rows // batch_size)
 
 
 class Repeated(Derived):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mirrored import _nest
 from mirrored.data.arrays import Arrays, Check, Rows, adapt, check_cardinality, with_class_weights
-from mirrored.data.batches import Span
+from mirrored.data.batches import Span, check_of
 from mirrored.data.columns import arrays_in, is_frame, is_sparse, leaves_in, to_array
 from mirrored.data.passes import Passes
 from mirrored.ops import SeedGenerator
@@ -163,6 +163,7 @@ class PassesOfStored(Passes):
         self.most_ahead = data.batches_at_once(batch_size)
         self.example = data.read([slice(0, min(batch_size, data.size))])
         self._seeds: SeedGenerator | None = None
+        self._drawn: tuple[int, ...] = ()  # The state of the seeds before the pass.
         self._checks: list[Check] = []
         self._runs: Iterator[list[slice]] | None = None
         self._span: Span | None = None  # Read, and not given out yet.
@@ -184,6 +185,7 @@ class PassesOfStored(Passes):
             blocks = self._data.blocks()
             if self._shuffled:
                 self._seeds = self._seeds or SeedGenerator()
+                self._drawn = self._seeds.state
                 blocks = [blocks[i] for i in self._seeds.permutation(len(blocks))]
             self._runs = runs_of(blocks, self.most_ahead * self._size)
         return True
@@ -200,6 +202,41 @@ class PassesOfStored(Passes):
         """Leave the pass."""
         self._runs = self._span = None
         self.batches_read = 0
+
+    def place(self) -> list[int]:
+        """Return the position in the pass, and what its order was drawn from."""
+        drawn = self._drawn if self.is_open or self._seeds is None else self._seeds.state
+        return [self.is_open, self.batches_read, *drawn]
+
+    def go_to(self, place: Sequence[int]) -> None:
+        """Continue from a position; of the blocks before it nothing is read."""
+        is_open, count, *drawn = place
+        self.close()
+        if drawn:
+            self._seeds = self._seeds or SeedGenerator(0)
+            self._seeds.restore(drawn)
+        if not is_open:
+            return
+        self.has_next()
+        runs, left = iter(self._runs or ()), count
+        for run in runs:
+            rows = sum([part.stop - part.start for part in run])
+            batches = -(-rows // self._size)
+            if left < batches:
+                self._runs = itertools.chain([run], runs)
+                break
+            left -= batches
+            if self._seeds is not None:
+                self._seeds.permutation(1)  # The order of these rows.
+        if left:
+            span = self._next()
+            self._span = span.after(left)
+        self.batches_read = count
+
+    def facts(self) -> dict[str, int]:
+        """Return the number of rows, that of a batch, and a checksum of two rows."""
+        check = check_of(self.example.columns, slice(0, self.example.size))
+        return {"rows": self._data.size, "check": check, "batch_size": self._size}
 
     def _next(self) -> Span:
         self.has_next()

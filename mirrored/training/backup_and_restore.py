@@ -1,28 +1,42 @@
-"""Goes on with a training that something ended: the callback that keeps a checkpoint of it.
+"""The callback that saves the state of a running `fit`, and continues from it in another process.
 
-It stands above the other callbacks, since checkpoints know models.
+It is above the other callbacks, since checkpoints know models.
 """
 
 import contextlib
+import json
 import os
+from typing import Any, NamedTuple
 
-from mirrored import devices
-from mirrored._files import agree, as_path, of_writer, writes_to
+import numpy as np
+
+from mirrored._files import agree, as_path, of_writer, settle, trains_together, writes_to
 from mirrored._numbers import as_integer
 from mirrored._types import PathLike
 from mirrored.errors import WeightsFileError
-from mirrored.ops import int64
 from mirrored.training.callbacks import Callback, Logs
 from mirrored.training.files.checkpoint import Checkpoint
-from mirrored.variables import DeviceVariable
+from mirrored.training.files.tensor_file import CHECKPOINT, open_tensors, read_table
+from mirrored.training.files.tensor_tree import check_same_file
+from mirrored.training.fit_state import FitState
+
+_FIT = "fit"  # In the metadata: the state of the run; and the names of arrays in it.
 
 
 class BackupAndRestore(Callback):
-    """Saves a checkpoint while a model is trained, and goes on from it where `fit` was ended.
+    """Saves a checkpoint while a model is trained, and continues from it where `fit` was ended.
 
-    A `fit` that finds a checkpoint begins with its weights, optimizer and random streams, at the
-    epoch that was running when it was saved. One that comes to its end deletes it. Where it was
-    saved in the middle of an epoch, that epoch begins again, from the weights of that step.
+    A `fit` that finds a checkpoint continues after the step at which it was saved, also in the
+    middle of an epoch, and returns what an uninterrupted run returns: the same weights, history and
+    files, bit for bit on the same number of replicas. The checkpoint has the model, the optimizer,
+    the metrics of the running epoch, the position in the data, the states of the callbacks, and
+    the global random streams of mirrored, Python and NumPy. A `fit` that comes to its end deletes
+    it.
+
+    Callbacks of your own save what their `state_dict` returns. `on_train_begin` and the running
+    epoch's `on_epoch_begin` are called again; then all state is restored. Batches of a generator
+    are read again and dropped. A `PyDataset` is notified of the epochs before, and makes no batch
+    again.
 
     Args:
         backup_dir: The folder, for this callback alone; made with the first checkpoint.
@@ -30,11 +44,15 @@ class BackupAndRestore(Callback):
         double_checkpoint: Whether to keep the checkpoint before the last one too, and take it where
             the last one is spoilt.
         delete_checkpoint: Whether to delete the checkpoints when `fit` has come to its end.
+        asynchronous: Whether a thread writes the checkpoint while training goes on, from copies of
+            the values. The next save and the end of `fit` wait for it, and its error ends `fit` at
+            the next step.
 
     Raises:
         TypeError: `backup_dir` is no path.
         ValueError: `backup_dir` is empty, or `save_freq` is no number of batches.
-        WeightsFileError: When training begins: the checkpoint is spoilt, or of another model.
+        WeightsFileError: When training begins: the checkpoint is spoilt, or of another model,
+            optimizer or dataset.
         OSError: When it saves: the file cannot be written; the one before is there.
 
     Example:
@@ -53,7 +71,7 @@ class BackupAndRestore(Callback):
         ...         _ = model.fit([[1.0]], [[2.0]], callbacks=[backup, fails], **options)
         ...     except OSError:
         ...         model.fit([[1.0]], [[2.0]], callbacks=[backup], **options).epoch
-        [2, 3, 4]
+        [0, 1, 2, 3, 4]
     """
 
     def __init__(
@@ -62,6 +80,8 @@ class BackupAndRestore(Callback):
         save_freq: int | str = "epoch",
         double_checkpoint: bool = False,
         delete_checkpoint: bool = True,
+        *,
+        asynchronous: bool = False,
     ) -> None:
         super().__init__()
         self.backup_dir = as_path(backup_dir, "folder of backups")
@@ -76,55 +96,53 @@ class BackupAndRestore(Callback):
         self.save_freq = save_freq
         self.double_checkpoint = double_checkpoint
         self.delete_checkpoint = delete_checkpoint
+        self.asynchronous = asynchronous
         self._batches_seen_since_last_saving = 0
         self._last_batch_seen = -1
-        self._checkpoint: Checkpoint | None = None
-        self._epochs: DeviceVariable | None = None
+        self._is_due = False
         self._writes = True
+        self._checkpoint = Checkpoint()
+        self._fit: FitState | None = None
+        self._backup: _Backup | None = None  # That the run continues.
 
     def __getstate__(self) -> dict[str, object]:
-        return {**super().__getstate__(), "_checkpoint": None, "_epochs": None}
+        return {**super().__getstate__(), "_checkpoint": None, "_fit": None, "_backup": None}
 
     def steps_between(self, kind: str, steps: int) -> int:
         """Return how many steps may run between two looks at whether to save."""
         return self._steps_until(self.save_freq, kind, steps, BackupAndRestore)
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
-        """Restore what was saved, if there is something."""
-        with devices.device("CPU:0"):  # It is the program's, not a strategy's.
-            self._epochs = DeviceVariable(0, False, "epochs", int64)
-        self._checkpoint = Checkpoint(model=self.model, epochs=self._epochs)
-        backups = [path for path in self._paths if os.path.exists(path)]
-        there = of_writer(backups, "backups")
-        self._writes = writes_to(self.backup_dir)
-        try:
-            self._checkpoint.restore(there[-1] if there else None)
-        except WeightsFileError as error:
-            if not (self.double_checkpoint and len(there) > 1):
-                error.add_note(f"To begin at the first epoch, delete {self.backup_dir!r}.")
-                raise
-            self._checkpoint.restore(there[0])
+        """Check that it is `fit` that begins.
+
+        Raises:
+            RuntimeError: It is a custom loop, whose position only the loop knows.
+        """
+        if self._fit is None:
+            raise RuntimeError(
+                "`BackupAndRestore` saves the state of a running `fit`. Received: a call of "
+                "`on_train_begin` outside `fit`. In a custom loop, save a `mr.train.Checkpoint` "
+                "of the model, the optimizer and the iterator over the dataset."
+            )
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
-        """Note that the epoch is done, and save."""
-        if self._epochs is not None:
-            self._epochs.assign(epoch + 1)
+        """Note that the epoch is done, and whether to save."""
         self._last_batch_seen = -1
-        if self.save_freq == "epoch":
-            self._save()
+        self._is_due = self._is_due or self.save_freq == "epoch"
 
     def on_train_batch_end(self, batch: int, logs: Logs | None = None) -> None:
-        """Save where it is time."""
+        """Note whether to save."""
         if self.save_freq == "epoch":
             return
         self._batches_seen_since_last_saving += batch - self._last_batch_seen
         self._last_batch_seen = batch
         if self._batches_seen_since_last_saving >= int(self.save_freq):
             self._batches_seen_since_last_saving = 0
-            self._save()
+            self._is_due = True
 
     def on_train_end(self, logs: Logs | None = None) -> None:
         """Delete what was saved."""
+        settle()
         if self.delete_checkpoint and self._writes:
             for path in self._paths:
                 with contextlib.suppress(FileNotFoundError):
@@ -138,14 +156,76 @@ class BackupAndRestore(Callback):
         """The file before the last one, and the last one."""
         return [os.path.join(self.backup_dir, name) for name in ("previous", "latest")]
 
-    def _first_epoch(self, initial: int) -> int:
-        done = 0 if self._epochs is None else int(self._epochs)
-        return done or initial
-
-    def _save(self) -> None:
-        if self._checkpoint is None:
+    def _follow_fit(self, state: FitState) -> None:
+        """Restore the latest backup, if there is one."""
+        self._fit, self._is_due = state, False
+        self._batches_seen_since_last_saving, self._last_batch_seen = 0, -1
+        self._checkpoint = Checkpoint(model=self.model, metrics=state.metrics)
+        backups = [path for path in self._paths if os.path.exists(path)]
+        there = of_writer(backups, "backups")
+        self._writes = writes_to(self.backup_dir)
+        if not there:
             return
+        try:
+            self._backup = self._restored(there[-1], state)
+        except WeightsFileError as error:
+            if not (self.double_checkpoint and len(there) > 1):
+                error.add_note(f"To begin at the first epoch, delete {self.backup_dir!r}.")
+                raise
+            self._backup = self._restored(there[0], state)
+        state.begin(self._backup.state, self._backup.arrays)
+
+    def _restored(self, path: str, state: FitState) -> "_Backup":
+        """Restore the model, and return the rest, which is checked first."""
+        if trains_together():
+            check_same_file(path, self._checkpoint.held().values(), "restoring a backup")
+        with open_tensors(path, CHECKPOINT) as file:
+            text = file.texts.get(_FIT)
+            if text is None:
+                raise WeightsFileError(
+                    f"{file.noun} is no backup. Received: a checkpoint without the state of a fit. "
+                    "Restore it with `mr.train.Checkpoint.restore`."
+                )
+            saved = read_table(file.noun, text, "state of a fit")
+            state.check(file.noun, saved)
+            names = [f"{_FIT}/{i}" for i in range(saved["arrays"])]
+            arrays = [array for _, array in file.read(names)]
+        self._checkpoint.restore(path).expect_partial()
+        return _Backup(path, saved, arrays)
+
+    def _resume_fit(self) -> None:
+        backup, self._backup = self._backup, None
+        if backup is not None and self._fit is not None:
+            self._restored(backup.path, self._fit)  # What hooks have changed since.
+            self._fit.load(backup.state, backup.arrays)
+
+    def _back_up_fit(self) -> None:
+        if not self._is_due or self._fit is None:
+            return
+        self._is_due = False
+        state, arrays = self._fit.state()
+        text = json.dumps({**state, "arrays": len(arrays)})
+        settle()
         previous, latest = self._paths
         if self.double_checkpoint and self._writes and os.path.exists(latest):
             os.replace(latest, previous)
-        self._checkpoint.write(latest)
+        named = {f"{_FIT}/{i}": array for i, array in enumerate(arrays)}
+        self._checkpoint._write(latest, {_FIT: text}, self.asynchronous, arrays=named)
+
+    def _let_go(self) -> None:
+        self._fit = self._backup = None
+        self._checkpoint = Checkpoint()
+
+
+class _Backup(NamedTuple):
+    """What a file has in addition to the model.
+
+    Attributes:
+        path: The file.
+        state: What `FitState.state` returned.
+        arrays: The arrays in it.
+    """
+
+    path: str
+    state: dict[str, Any]
+    arrays: list[np.ndarray]

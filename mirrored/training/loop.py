@@ -23,6 +23,7 @@ from mirrored.training.callbacks.callback import check_verbose
 from mirrored.training.compilation import begin_running
 from mirrored.training.custom_steps import means_of
 from mirrored.training.eager_steps import EagerSteps
+from mirrored.training.fit_state import FitState
 from mirrored.training.inputs import epochs_of, epochs_to_validate, fit_epochs, prepare
 from mirrored.training.recorded_steps import RecordedSteps
 from mirrored.training.run_plan import RunPlan
@@ -66,6 +67,7 @@ def fit(
             draw_alike(plan.strategy.of_each_worker)
         trained, validated = fit_epochs(plan, training, validation, validation_split, stack)
         steps = _steps_of(plan, stack)
+        state = FitState(plan, trained, validated, hooks)
         with plan.strategy.scope(), InterruptGuard(may_break=True) as guard:
             try:
                 _introduce(hooks, model, verbose, epochs, trained.steps)
@@ -73,16 +75,22 @@ def fit(
                 model.history = history
                 if getattr(model, "stop_training", None) is not False:
                     model.stop_training = False
-                logs: dict[str, float] = {}
+                state.epoch = initial_epoch
+                hooks._follow_fit(state)
                 hooks.on_train_begin()
-                for epoch in range(hooks._first_epoch(initial_epoch), epochs):
+                if not state.batches:  # Else the hooks that begin its epoch come before.
+                    hooks._resume_fit()
+                logs = state.logs
+                for epoch in range(state.epoch, 0 if state.has_stopped else epochs):
                     if not trained.begin():
                         break
-                    logs = _train_epoch(plan, steps, trained, hooks, guard, epoch)
+                    logs = _train_epoch(plan, steps, trained, hooks, guard, state)
                     if validated is not None and epoch + 1 in to_validate and validated.begin():
                         results = _evaluate_batches(plan, steps, validated, hooks)
                         logs |= {f"val_{name}": value for name, value in results.items()}
                     hooks.on_epoch_end(epoch, dict(logs))
+                    state.end_epoch(logs)
+                    hooks._back_up_fit()
                     if model.stop_training or trained.ran_out:
                         break
                 hooks._epochs_done()
@@ -109,22 +117,27 @@ def _train_epoch(
     epochs: Epochs,
     callbacks: CallbackList,
     guard: InterruptGuard,
-    epoch: int,
+    state: FitState,
 ) -> dict[str, float]:
-    means = means_of(plan, "train")
+    epoch, means = state.epoch, means_of(plan, "train")
+    state.means = means
     callbacks.on_epoch_begin(epoch)
+    if state.batches:
+        callbacks._resume_fit()
     begun = time.perf_counter()
-    after = 0
+    after = state.batches
     try:
-        for span, before in _spans(plan, epochs, callbacks, "train"):
+        for span, before in _spans(plan, epochs, callbacks, "train", after):
             callbacks.on_train_batch_begin(before)
             done, error = _train(steps, span, means, guard, f"of epoch {epoch + 1}", before)
-            after = before + done
+            after = state.batches = before + done
             if error is not None and not callbacks.look_at_losses:
                 raise error
             callbacks.on_train_batch_end(after - 1, means.logs())
             if error is not None and not plan.model.stop_training:
                 raise error
+            if not plan.model.stop_training:  # Else the end of the epoch is part of it.
+                callbacks._back_up_fit()
     except BaseException as error:  # A callback's, or the data's: other workers hear of the step.
         vars(error).setdefault("training_step", f"what follows step {after} of epoch {epoch + 1}")
         raise
@@ -261,15 +274,15 @@ _STOPS = {"train": "stop_training", "test": "stop_evaluating", "predict": "stop_
 
 
 def _spans(
-    plan: RunPlan, epochs: Epochs, callbacks: CallbackList, kind: str
+    plan: RunPlan, epochs: Epochs, callbacks: CallbackList, kind: str, before: int = 0
 ) -> Iterator[tuple[Span, int]]:
     """Yield the batches that run between two calls of hooks, with how many came before them."""
-    before, stop = 0, _STOPS[kind]
+    stop, first = _STOPS[kind], before
     model, strategy = plan.model, plan.strategy
     # Where it was stopped before it began, it ends with its first batch, as in Keras.
     most = 1 if getattr(model, stop) else _most(model, epochs, callbacks, kind)
     for span in epochs.spans(most):
-        if plan.is_shared and not before:
+        if plan.is_shared and before == first:
             batch = f"{span.size} examples"
             if span.sizes is None:  # Else each worker has other ones.
                 batch += f" (check {span.check():08x})"

@@ -44,6 +44,18 @@ class EpochLogs(ABC):
         """Return the values by name at the end of an epoch."""
         return self.logs()
 
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Return the sums so far, but for those in the metrics' variables."""
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state.
+
+        Args:
+            state: What `state` returned.
+        """
+        self.examples = state["examples"]
+
 
 class RunningMeans(EpochLogs):
     """The means over an epoch so far: of the losses by example, of the metrics by their counts.
@@ -92,6 +104,15 @@ class RunningMeans(EpochLogs):
             logs[name] = metric.finished(total / (number or 1.0))
         return logs
 
+    def state(self) -> dict[str, Any]:
+        """Return the sums so far."""
+        return {"examples": self.examples, "losses": [*self._losses], "sums": [*self._sums]}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state."""
+        super().load(state)
+        self._losses, self._sums = [*state["losses"]], [[*sums] for sums in state["sums"]]
+
     def finish(self) -> dict[str, float]:
         """Return the means by name at the end of an epoch, when all metrics have theirs."""
         for tracker, total in zip(self._trackers, self._losses, strict=True):
@@ -122,6 +143,15 @@ class LatestLogs(EpochLogs):
     def logs(self) -> dict[str, float]:
         """Return the values by name."""
         return dict(self._logs)
+
+    def state(self) -> dict[str, Any]:
+        """Return the number of examples, and the logs; metrics have variables."""
+        return {"examples": self.examples, "logs": self._logs}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state, with the metrics' variables as they were."""
+        super().load(state)
+        self._logs = state["logs"]
 
     def finish(self) -> dict[str, float]:
         """Return what the metrics say at the end of an epoch, where that is what steps return."""

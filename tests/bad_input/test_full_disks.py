@@ -133,7 +133,7 @@ def test_a_backup(
         train(model, epochs=9, callbacks=[Fills(folder, -200), backup])
     room_again()
     other = make_model(strategy)
-    assert train(other, epochs=FULL + 2, callbacks=[backup]).epoch == [FULL, FULL + 1]
+    assert train(other, epochs=FULL + 2, callbacks=[backup]).epoch == [*range(FULL + 2)]
     straight = make_model(strategy)
     train(straight, epochs=FULL + 2)
     for one, same in zip(other.get_weights(), straight.get_weights(), strict=True):

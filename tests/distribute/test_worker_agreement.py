@@ -148,13 +148,12 @@ def test_the_first_worker_writes_for_all(two_workers: dict[str, list[Any]]) -> N
 @pytest.mark.slow
 def test_a_training_goes_on_with_other_workers(tmp_path: Path) -> None:
     backup, whole = tmp_path / "backup", tmp_path / "whole"
-    tasks = [("resumed", (whole, None)), ("resumed", (backup, 2))]
+    tasks = [("resumed", (whole, None)), ("resumed", (backup, 5))]
     (never_ended, _), failed = launch(tasks, (1, 1), tmp_path)
     assert failed == [None, None]
     assert list(backup.iterdir())
     ((first, *others),) = launch([("resumed", (backup, None))], (2, 1, 1), tmp_path)
     assert not backup.exists()
     for name, value in never_ended.items():
-        np.testing.assert_allclose(first[name], value, rtol=1e-5, atol=1e-6)
-        for each in others:
-            np.testing.assert_array_equal(each[name], first[name])
+        for each in (first, *others):  # In the middle of an epoch, on other workers: same bits.
+            np.testing.assert_array_equal(each[name], value)

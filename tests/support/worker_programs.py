@@ -414,22 +414,23 @@ def fitted_on_own(names: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def resumed(given: tuple[Path, int | None]) -> dict[str, Any] | None:
-    """Train with backups, up to an epoch where all workers fail; return the weights at the end."""
+    """Train with backups, up to a step where all workers fail; return the weights at the end."""
     folder, last = given
     mr.random.set_seed(4)
-    strategy = strategy_of()
+    strategy = mr.distribute.MultiWorkerMirroredStrategy(replicas=4)
+    batches = itertools.count()
     with strategy.scope():
         model = small()
         model.compile("adam", "mse")
 
-    def fail(epoch: int, logs: Any) -> None:
-        if epoch == last:
+    def fail(batch: int, logs: Any) -> None:
+        if next(batches) == last:
             raise OSError("the power went out")
 
     x = np.random.default_rng(0).normal(size=(10, 2))
-    backup = mr.callbacks.BackupAndRestore(folder)
-    failing = mr.callbacks.LambdaCallback(on_epoch_begin=fail)
-    how: dict[str, Any] = {"batch_size": 4, "epochs": 4, "shuffle": False, "verbose": 0}
+    backup = mr.callbacks.BackupAndRestore(folder, save_freq=2)
+    failing = mr.callbacks.LambdaCallback(on_train_batch_begin=fail)
+    how: dict[str, Any] = {"batch_size": 4, "epochs": 4, "verbose": 0}
     try:
         model.fit(x, x[:, :1], callbacks=[backup, failing], **how)
     except OSError:

@@ -56,6 +56,8 @@ class Callback(Explained):
 
     # Whether it is to be told of a loss that is not finite, which is an error else.
     ends_on_non_finite: ClassVar[bool] = False
+    # The attributes that change while a model is trained, which `state_dict` returns.
+    _kept: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self) -> None:
         self.model: Any = None
@@ -74,6 +76,27 @@ class Callback(Explained):
     def set_params(self, params: Mapping[str, Any]) -> None:
         """Take `verbose`, `epochs` and `steps`."""
         self.params = dict(params)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what changes while a model is trained, for a backup; nothing unless overridden.
+
+        Returns:
+            Numbers, strings, arrays, None, and lists and dicts of these, by name.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.callbacks.ReduceLROnPlateau("loss").state_dict()
+            {'best': None, 'cooldown_counter': 0, 'wait': 0}
+        """
+        return {name: getattr(self, name) for name in self._kept}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state; `fit` calls it before `on_train_begin`, and again after it.
+
+        Args:
+            state: What `state_dict` returned.
+        """
+        vars(self).update(state)
 
     def steps_between(self, kind: str, steps: int) -> int:
         """Return how many steps may run between two calls of the batch hooks; 1 where it has any.
@@ -111,9 +134,14 @@ class Callback(Explained):
                 return True
         return False
 
-    def _first_epoch(self, initial: int) -> int:
-        """Return the epoch to begin with, after `on_train_begin`, given that of before."""
-        return initial
+    def _follow_fit(self, state: Any) -> None:
+        """Take the `FitState` of a run that is about to begin."""
+
+    def _resume_fit(self) -> None:
+        """Continue where a backup says, now that hooks have begun what they begin."""
+
+    def _back_up_fit(self) -> None:
+        """Save where it is time, now that all callbacks have seen a batch or an epoch."""
 
     def _note_speed(self, examples: int, seconds: float) -> None:
         """Note how many examples an epoch trained on, and in what time, without validation."""

@@ -88,23 +88,6 @@ class CallbackList(Callback):
                 shared = math.gcd(shared, interval)
         return shared or steps
 
-    def _first_epoch(self, initial: int) -> int:
-        for callback in self.callbacks:
-            initial = callback._first_epoch(initial)
-        return initial
-
-    def _note_speed(self, examples: int, seconds: float) -> None:
-        for callback in self.callbacks:
-            callback._note_speed(examples, seconds)
-
-    def _epochs_done(self) -> None:
-        for callback in self.callbacks:
-            callback._epochs_done()
-
-    def _let_go(self) -> None:
-        for callback in self.callbacks:
-            callback._let_go()
-
     def set_model(self, model: Any) -> None:
         """Give the model to every callback."""
         super().set_model(model)
@@ -151,9 +134,30 @@ def _on_all(hook: str) -> Callable[..., None]:
     return method
 
 
+def _passed_on(name: str) -> Callable[..., None]:
+    """Return a method that calls one of all callbacks with its arguments."""
+
+    def method(self: CallbackList, *arguments: Any) -> None:
+        """Call it on every callback."""
+        for callback in self.callbacks:
+            getattr(callback, name)(*arguments)
+
+    method.__name__, method.__qualname__ = name, f"CallbackList.{name}"
+    return method
+
+
 for _hook in vars(Callback):
     if _hook.startswith("on_") and _hook not in vars(CallbackList):
         setattr(CallbackList, _hook, _on_all(_hook))
+for _hook in (
+    "_note_speed",
+    "_epochs_done",
+    "_let_go",
+    "_follow_fit",
+    "_resume_fit",
+    "_back_up_fit",
+):
+    setattr(CallbackList, _hook, _passed_on(_hook))
 
 
 def _flatten(callbacks: Any) -> list[Callback]:

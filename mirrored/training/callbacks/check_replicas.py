@@ -45,6 +45,8 @@ class CheckReplicas(Callback):
         ('dense/kernel:0', (1,), 0)
     """
 
+    _kept = ("_steps_before", "_steps", "_checked")
+
     def __init__(self, every: int = 100) -> None:
         super().__init__()
         self.every = as_positive("every", every)

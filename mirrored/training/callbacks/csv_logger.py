@@ -1,7 +1,7 @@
 """Writes the logs of each epoch to a CSV file."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -52,6 +52,7 @@ class CSVLogger(Callback):
         self.append = append
         self.keys: list[str] | None = None
         self.append_header = True
+        self._size: int | None = None  # Bytes of the rows of the run that is continued.
         self._path = self.filename
         self._writes = True
 
@@ -63,11 +64,27 @@ class CSVLogger(Callback):
         # The folder that the process is in may be another one at the end of an epoch.
         self._path = os.path.abspath(self.filename)
         self.keys = None
+        if self._size is not None and os.path.isfile(self.filename):
+            os.truncate(self.filename, min(self._size, os.path.getsize(self.filename)))
+            self.append_header = not self._size
+            return
         if self.append and os.path.exists(self.filename):
             with open(self.filename, encoding="utf-8") as file:
                 self.append_header = not file.readline()
         with open(self.filename, "a" if self.append else "w", encoding="utf-8"):
             pass
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the columns, and how many bytes the rows so far have."""
+        size = os.path.getsize(self._path) if self._writes else 0
+        return {"keys": self.keys, "size": size}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue behind the rows of a state; later ones are deleted when training begins."""
+        self.keys, self._size = state["keys"], state["size"]
+
+    def _let_go(self) -> None:
+        self._size = None
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
         """Write the epoch's row, and before the first one the names."""

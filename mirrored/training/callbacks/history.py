@@ -25,6 +25,8 @@ class History(Callback):
         ({'loss': [0.5, 0.25]}, [0, 1])
     """
 
+    _kept = ("history", "epoch", "_places", "_last")
+
     def __init__(self) -> None:
         super().__init__()
         self.history: dict[str, list[float]] = {}

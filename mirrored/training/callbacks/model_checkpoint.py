@@ -70,6 +70,8 @@ class ModelCheckpoint(MonitorCallback):
         ['01.safetensors', '02.safetensors']
     """
 
+    _kept = ("best", "_batches_seen_since_last_saving", "_last_batch_seen")
+
     def __init__(
         self,
         filepath: PathLike,

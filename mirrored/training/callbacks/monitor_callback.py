@@ -153,6 +153,8 @@ class EarlyStopping(MonitorCallback):
         4
     """
 
+    _kept = ("best", "best_epoch", "best_weights", "stopped_epoch", "wait")
+
     def __init__(
         self,
         monitor: str = "val_loss",
@@ -249,6 +251,8 @@ class ReduceLROnPlateau(MonitorCallback):
         >>> history.history["learning_rate"]
         [0.0625, 0.0625, 0.03125]
     """
+
+    _kept = ("best", "cooldown_counter", "wait")
 
     def __init__(
         self,

@@ -1,5 +1,7 @@
 """Evaluates with the moving averages of the weights."""
 
+from typing import ClassVar
+
 from mirrored._interrupt import InterruptGuard
 from mirrored.training.callbacks.callback import Callback, Logs
 
@@ -28,6 +30,8 @@ class SwapEMAWeights(Callback):
         >>> float(model.evaluate([[1.0]], [[2.0]], verbose=0))
         0.0
     """
+
+    _kept: ClassVar[tuple[str, ...]] = ("_ema_weights_in_model",)
 
     def __init__(self, swap_on_epoch: bool = False) -> None:
         super().__init__()

@@ -56,6 +56,8 @@ class TensorBoard(Callback):
         ['train', 'validation']
     """
 
+    _kept = ("_batches", "_before_epoch", "_iterations")
+
     def __init__(
         self,
         log_dir: PathLike = "logs",

@@ -7,9 +7,11 @@ folder's checkpoints is in the files themselves: numbers and clocks may go back.
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from mirrored import devices
 from mirrored._absent import absent_members
@@ -355,6 +357,7 @@ class Checkpoint(AutoTrackable):
         asynchronous: bool,
         after: Callable[[], object] = lambda: None,
         undo: Callable[[], object] = lambda: None,
+        arrays: Mapping[str, np.ndarray] | None = None,
     ) -> None:
         # No tape that is open has anything to learn from it; and variables are read one by one, as
         # they are written, between two writes of other threads.
@@ -367,6 +370,7 @@ class Checkpoint(AutoTrackable):
             if aliases:
                 metadata[ALIASES] = json.dumps(aliases)
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+            tensors |= arrays or {}
             save_tensors(path, tensors, metadata, kind=CHECKPOINT, after=after)
 
 
