@@ -131,8 +131,8 @@ class Company(Protocol):
     def agree(self, what: str, error: BaseException | None) -> None:
         """Wait for all processes; raise if another one had an error."""
 
-    def of_writer(self, value: Any, what: str) -> Any:
-        """Return the small object that the process has that writes."""
+    def of_all(self, value: Any, what: str) -> list[Any]:
+        """Return the small object of each process, that of the writer first."""
 
 
 _company: Company | None = None
@@ -195,8 +195,18 @@ def of_writer(value: _Value, what: str) -> _Value:
         value: What this process has, a small object.
         what: What errors call it.
     """
+    return of_all(value, what)[0]
+
+
+def of_all(value: _Value, what: str) -> list[_Value]:
+    """Return the value of each process, that of the writer first; all that train together call it.
+
+    Args:
+        value: What this process has, a small object.
+        what: What errors call it.
+    """
     others = _others()
-    return value if others is None else others.of_writer(value, what)
+    return [value] if others is None else others.of_all(value, what)
 
 
 def agree(what: str, error: BaseException | None = None) -> None:

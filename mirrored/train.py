@@ -11,5 +11,6 @@ _public_module(
     {
         "mirrored.data.examples": "BytesList Example Feature Features FloatList Int64List",
         "mirrored.training.files.checkpoint": "Checkpoint CheckpointManager latest_checkpoint",
+        "mirrored.training.preemption": "PreemptionHandler",
     },
 )

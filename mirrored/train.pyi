@@ -8,4 +8,5 @@ from mirrored.data.examples import Feature as Feature
 from mirrored.data.examples import Features as Features
 from mirrored.data.examples import FloatList as FloatList
 from mirrored.data.examples import Int64List as Int64List
+from mirrored.training.preemption import PreemptionHandler as PreemptionHandler
 from mirrored.training.files.checkpoint import latest_checkpoint as latest_checkpoint

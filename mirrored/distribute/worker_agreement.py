@@ -194,11 +194,11 @@ class WorkerFiles:
             reason=str(reasons[rank]),
         )
 
-    def of_writer(self, value: Any, what: str) -> Any:
-        """Return the first worker's value.
+    def of_all(self, value: Any, what: str) -> list[Any]:
+        """Return the value of each worker, by rank.
 
         Args:
             value: This worker's, a small object.
             what: What errors call it.
         """
-        return self._workers.gather(value, what)[0]
+        return self._workers.gather(value, what)

@@ -5,12 +5,14 @@ It is above the other callbacks, since checkpoints know models.
 
 import contextlib
 import json
+import math
 import os
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mirrored._files import agree, as_path, of_writer, settle, trains_together, writes_to
+from mirrored._logging import logger
 from mirrored._numbers import as_integer
 from mirrored._types import PathLike
 from mirrored.errors import WeightsFileError
@@ -19,7 +21,9 @@ from mirrored.training.files.checkpoint import Checkpoint
 from mirrored.training.files.tensor_file import CHECKPOINT, open_tensors, read_table
 from mirrored.training.files.tensor_tree import check_same_file
 from mirrored.training.fit_state import FitState
+from mirrored.training.preemption import PreemptionHandler
 
+_OF_RUN = ("_checkpoint", "_fit", "_backup", "_preemption")  # Attributes that do not travel.
 _FIT = "fit"  # In the metadata: the state of the run; and the names of arrays in it.
 
 
@@ -32,6 +36,10 @@ class BackupAndRestore(Callback):
     the metrics of the running epoch, the position in the data, the states of the callbacks, and
     the global random streams of mirrored, Python and NumPy. A `fit` that comes to its end deletes
     it.
+
+    On SIGTERM and SIGUSR1 the running step is finished and saved, also between two multiples of
+    `save_freq`; during validation, the epoch is. Then the program ends as it would have by the
+    signal. A second signal ends it at once.
 
     Callbacks of your own save what their `state_dict` returns. `on_train_begin` and the running
     epoch's `on_epoch_begin` are called again; then all state is restored. Batches of a generator
@@ -103,14 +111,18 @@ class BackupAndRestore(Callback):
         self._writes = True
         self._checkpoint = Checkpoint()
         self._fit: FitState | None = None
+        self._preemption: PreemptionHandler | None = None
         self._backup: _Backup | None = None  # That the run continues.
 
     def __getstate__(self) -> dict[str, object]:
-        return {**super().__getstate__(), "_checkpoint": None, "_fit": None, "_backup": None}
+        return {**super().__getstate__(), **dict.fromkeys(_OF_RUN)}
 
     def steps_between(self, kind: str, steps: int) -> int:
         """Return how many steps may run between two looks at whether to save."""
-        return self._steps_until(self.save_freq, kind, steps, BackupAndRestore)
+        interval = self._steps_until(self.save_freq, kind, steps, BackupAndRestore)
+        if kind == "train" and trains_together():  # All look whether one is to end.
+            return math.gcd(interval, max(steps // 100, 1))
+        return interval
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
         """Check that it is `fit` that begins.
@@ -159,6 +171,8 @@ class BackupAndRestore(Callback):
     def _follow_fit(self, state: FitState) -> None:
         """Restore the latest backup, if there is one."""
         self._fit, self._is_due = state, False
+        self._preemption = PreemptionHandler().__enter__()
+        state.end_where(self._is_ending)
         self._batches_seen_since_last_saving, self._last_batch_seen = 0, -1
         self._checkpoint = Checkpoint(model=self.model, metrics=state.metrics)
         backups = [path for path in self._paths if os.path.exists(path)]
@@ -199,11 +213,23 @@ class BackupAndRestore(Callback):
             self._restored(backup.path, self._fit)  # What hooks have changed since.
             self._fit.load(backup.state, backup.arrays)
 
+    def _is_ending(self) -> bool:
+        return self._preemption is not None and self._preemption.received
+
     def _back_up_fit(self) -> None:
-        if not self._is_due or self._fit is None:
+        if self._fit is None or self._preemption is None:
             return
+        is_ending = self._preemption.requested
+        if self._is_due or is_ending:
+            self._write(self._fit)
+        if is_ending:
+            settle()
+            logger.warning("Saved %r after a signal to end the program.", self._paths[-1])
+            self._preemption.end()
+
+    def _write(self, fit: FitState) -> None:
         self._is_due = False
-        state, arrays = self._fit.state()
+        state, arrays = fit.state()
         text = json.dumps({**state, "arrays": len(arrays)})
         settle()
         previous, latest = self._paths
@@ -213,7 +239,9 @@ class BackupAndRestore(Callback):
         self._checkpoint._write(latest, {_FIT: text}, self.asynchronous, arrays=named)
 
     def _let_go(self) -> None:
-        self._fit = self._backup = None
+        if self._preemption is not None:
+            self._preemption.__exit__()
+        self._fit = self._backup = self._preemption = None
         self._checkpoint = Checkpoint()
 
 

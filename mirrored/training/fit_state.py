@@ -6,7 +6,7 @@
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ class FitState:
         means: Its loss and metrics so far; None between two epochs.
         logs: The logs of the epoch before.
         has_stopped: Whether the run that is continued had been stopped.
+        is_ending: Returns whether hooks are to be called after the step that runs.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class FitState:
         self.means: EpochLogs | None = None
         self.logs: dict[str, Any] = {}
         self.has_stopped = False
+        self.is_ending: Callable[[], bool] = bool
         self._plan, self._trained, self._validated = plan, trained, validated
         self._callbacks = callbacks
         self._own: Any = None  # What this worker has of a state that was checked.
@@ -54,9 +56,15 @@ class FitState:
         """Note that the epoch has ended, and its logs."""
         self.epoch, self.batches, self.means, self.logs = self.epoch + 1, 0, None, dict(logs)
 
-    def keep_places(self) -> None:
-        """Allow `state` in the middle of the batches that run between two calls of hooks."""
-        self._trained.keeps_places = True
+    def end_where(self, is_ending: Callable[[], bool]) -> None:
+        """End the steps that run between two calls of hooks where a function returns True.
+
+        Args:
+            is_ending: The function, called after each step.
+        """
+        if not self._plan.is_shared:  # Else workers would end after different steps.
+            self.is_ending = is_ending
+            self._trained.keeps_places = True
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ What they run on is checked before, so bad input changes nothing.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -127,17 +127,22 @@ def _train_epoch(
     begun = time.perf_counter()
     after = state.batches
     try:
-        for span, before in _spans(plan, epochs, callbacks, "train", after):
-            callbacks.on_train_batch_begin(before)
-            done, error = _train(steps, span, means, guard, f"of epoch {epoch + 1}", before)
-            after = state.batches = before + done
-            if error is not None and not callbacks.look_at_losses:
-                raise error
-            callbacks.on_train_batch_end(after - 1, means.logs())
-            if error is not None and not plan.model.stop_training:
-                raise error
-            if not plan.model.stop_training:  # Else the end of the epoch is part of it.
-                callbacks._back_up_fit()
+        for whole, before in _spans(plan, epochs, callbacks, "train", after):
+            span: Span | None = whole
+            while span is not None:  # More than once only where a signal has cut it.
+                callbacks.on_train_batch_begin(before)
+                where = f"of epoch {epoch + 1}"
+                done, error = _train(steps, span, means, guard, where, before, state.is_ending)
+                before += done
+                after = state.batches = before
+                if error is not None and not callbacks.look_at_losses:
+                    raise error
+                callbacks.on_train_batch_end(after - 1, means.logs())
+                if error is not None and not plan.model.stop_training:
+                    raise error
+                if not plan.model.stop_training:  # Else the end of the epoch is part of it.
+                    callbacks._back_up_fit()
+                span = span.after(done) if error is None and done < span.count else None
     except BaseException as error:  # A callback's, or the data's: other workers hear of the step.
         vars(error).setdefault("training_step", f"what follows step {after} of epoch {epoch + 1}")
         raise
@@ -146,9 +151,17 @@ def _train_epoch(
 
 
 def _train(
-    steps: Steps, span: Span, means: EpochLogs, guard: InterruptGuard, epoch: str, before: int
+    steps: Steps,
+    span: Span,
+    means: EpochLogs,
+    guard: InterruptGuard,
+    epoch: str,
+    before: int,
+    is_ending: Callable[[], bool] = bool,
 ) -> tuple[int, NonFiniteLossError | None]:
     """Take the steps of one execution; `before` is how many of the epoch came before it.
+
+    Where `is_ending` returns True they end after the step that runs.
 
     Return how many there were, the one included whose loss was not finite; and its error.
     """
@@ -162,13 +175,14 @@ def _train(
     def where(step: int) -> str:
         return f"step {before + begun + step + 1} {epoch}"
 
-    while done < span.count:  # More than once only where an interrupt did not end the program.
+    # More than once only where an interrupt did not end the program.
+    while done < span.count and not (done and is_ending()):
         if failed:  # A save that a thread has made.
             raise_failed()
         begun, left = done, span.after(done) if done else span
         try:
             with guard.step():
-                steps.train(left, where, take, lambda: not guard.pending)
+                steps.train(left, where, take, lambda: not (guard.pending or is_ending()))
         except NonFiniteLossError as error:
             return done, error
         except Exception as error:
