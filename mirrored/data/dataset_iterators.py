@@ -36,8 +36,75 @@ else:
     Optional = late_type("mirrored.data.optional", "Optional")
 
 
+class PositionedIterator(PeekingIterator):
+    """An iterator over the elements of a dataset whose position can be saved.
+
+    A subclass counts the elements in `_position.taken`, and continues in `_open`.
+
+    Args:
+        origin: As for `PeekingIterator`.
+        transform: The last transform of the dataset; None: its position is not known.
+        per_step: How many of its elements each of this iterator's is made of.
+    """
+
+    def __init__(self, origin: Any, transform: Transform | None, per_step: int = 1) -> None:
+        super().__init__(origin)
+        self._position = Position()  # Of what was made; some of that may not be taken yet.
+        self._transform, self._per_step = transform, per_step
+
+    def _open(self, position: "Position") -> None:
+        """Continue from a position."""
+        raise NotImplementedError(f"{type(self).__name__} has no `_open`.")
+
+    @property
+    def _known(self) -> Transform:
+        if self._transform is None:
+            raise ValueError(
+                f"The position of {self!r} cannot be saved: it goes over data that only Python "
+                "knows, or that each worker has of its own. Save the number of elements in a "
+                "variable, and skip as many."
+            )
+        return self._transform
+
+    @property
+    def state(self) -> tuple[int, ...]:
+        """The iterator's position as a checkpoint holds it, as numbers from 0 to 2**64 - 1.
+
+        Raises:
+            ValueError: The dataset has a state that only Python knows, as one of a generator has.
+        """
+        taken = self._position.taken - len(self._ahead) * self._per_step
+        return words_of(self._known, Position(taken, self._position.iteration))
+
+    def check(self, state: Sequence[int]) -> None:
+        """Raise ValueError if a position is of a dataset that other methods created.
+
+        Args:
+            state: What `state` was.
+        """
+        position_of(self._known, state)
+
+    def restore(self, state: Sequence[int]) -> None:
+        """Go to a position. The elements before it are made again when the next one is taken.
+
+        Args:
+            state: What `state` was, of this iterator or of one over a dataset made as this one is.
+
+        Raises:
+            ValueError: The dataset was made by other methods.
+        """
+        transform = self._known
+        position = position_of(transform, state)
+        self.close()
+        self._ahead.clear()
+        self._position = position
+        self._open(position)
+        if position.iteration is not None:
+            go_on_after(transform, position.iteration)
+
+
 @explained
-class DatasetIterator(PeekingIterator, Generic[ElementT]):
+class DatasetIterator(PositionedIterator, Generic[ElementT]):
     """Goes over the elements of a dataset, as tensors; it may be an argument of `mr.function`.
 
     Args:
@@ -45,10 +112,9 @@ class DatasetIterator(PeekingIterator, Generic[ElementT]):
     """
 
     def __init__(self, dataset: DatasetBase[ElementT]) -> None:
-        super().__init__(dataset)
+        super().__init__(dataset, dataset._transform)
         self._dataset = dataset
-        self._position = Position()  # Of what was made; some of that may not be taken yet.
-        self._elements = elements_from(dataset._transform, self._position)
+        self._open(self._position)
 
     if TYPE_CHECKING:
 
@@ -81,42 +147,8 @@ class DatasetIterator(PeekingIterator, Generic[ElementT]):
         self._position.taken += 1  # An element that could not be made counts.
         return item
 
-    @property
-    def state(self) -> tuple[int, ...]:
-        """The iterator's position as a checkpoint holds it, as numbers from 0 to 2**64 - 1.
-
-        Raises:
-            ValueError: The dataset has a state that only Python knows, as one of a generator has.
-        """
-        taken = self._position.taken - len(self._ahead)
-        position = Position(taken, self._position.iteration)
-        return words_of(self._dataset._transform, position)
-
-    def check(self, state: Sequence[int]) -> None:
-        """Raise ValueError if a position is of a dataset that other methods created.
-
-        Args:
-            state: What `state` was.
-        """
-        position_of(self._dataset._transform, state)
-
-    def restore(self, state: Sequence[int]) -> None:
-        """Go to a position. The elements before it are made again when the next one is taken.
-
-        Args:
-            state: What `state` was, of this iterator or of one over a dataset made as this one is.
-
-        Raises:
-            ValueError: The dataset was made by other methods.
-        """
-        transform = self._dataset._transform
-        position = position_of(transform, state)
-        self._elements.close()
-        self._ahead.clear()
-        self._position = position
-        self._elements = elements_from(transform, position)
-        if position.iteration is not None:
-            go_on_after(transform, position.iteration)
+    def _open(self, position: "Position") -> None:
+        self._elements = elements_from(self._dataset._transform, position)
 
     def close(self) -> None:
         """End the threads that work for the iterator."""

@@ -14,17 +14,19 @@ import numpy as np
 from mirrored import _nest
 from mirrored._types import late_type
 from mirrored.data.arrays import Rows, rows_from
-from mirrored.data.dataset_iterators import elements_of
+from mirrored.data.dataset_iterators import Position, PositionedIterator, elements_from
 from mirrored.data.elements import (
     DatasetBase,
     Failure,
     GlobalBatches,
+    Succeeding,
     attempt,
     succeeded,
     to_element,
 )
 from mirrored.data.leaf_specs import public_specs
 from mirrored.data.row_transforms import open_batches
+from mirrored.data.transform import Transform
 from mirrored.devices import Device
 from mirrored.distribute.context import ReplicaStrategy
 from mirrored.distribute.per_replica import PerReplica
@@ -39,7 +41,6 @@ from mirrored.distribute.sharding import (
     unbatched,
 )
 from mirrored.ops.host_tensor import HostTensor
-from mirrored.program import PeekingIterator
 
 if TYPE_CHECKING:
     from mirrored.data.optional import Optional
@@ -120,7 +121,17 @@ class DistributedDataset(GlobalBatches):
     def __iter__(self) -> "DistributedIterator":
         """Return an iterator over the batches from the first one on."""
         steps = partial(self._steps, self._strategy.sharing)
-        return DistributedIterator(self._strategy, steps, origin=self)
+        return DistributedIterator(self._strategy, steps, self, self._known, self._per_step)
+
+    @property
+    def _known(self) -> Transform | None:
+        """The transform whose elements the steps are made of; None: only Python knows them."""
+        return self._dataset._transform if isinstance(self._dataset, DatasetBase) else None
+
+    @property
+    def _per_step(self) -> int:
+        """How many elements a step is made of."""
+        return 1 if self._take is cut else self._strategy.num_replicas_in_sync
 
     def __len__(self) -> int:
         """Return the number of batches, if the dataset knows it."""
@@ -142,23 +153,24 @@ class DistributedDataset(GlobalBatches):
     def global_batches(self) -> Iterator[Any]:
         """Yield the global batch of every step, as structures of arrays."""
         count = self._strategy.num_replicas_in_sync
-        with closing(self._steps((count, 0, count), _concatenated)) as steps:
+        with closing(self._steps((count, 0, count), _concatenated, Position())) as steps:
             for batches in steps:
                 yield from map(succeeded, batches)
 
-    def _steps(self, sharing: Sharing, join: Join) -> Generator[list[Any]]:
-        """Yield lists of inputs for the next steps, of values that `join` returns."""
-        dataset = self._dataset
-        transform = dataset._transform if isinstance(dataset, DatasetBase) else None
+    def _steps(self, sharing: Sharing, join: Join, position: Position) -> Generator[list[Any]]:
+        """Yield lists of inputs for the steps after a position, of values that `join` returns."""
+        transform = self._known
         slices = None if transform is None else transform.batched_slices
         if self._take is cut and transform is not None and slices is not None:
             form, size = slices.form, transform.batch_size or 1
-            for i, (leaves, rows) in enumerate(open_batches(transform, slices, transform.begin())):
+            after, position.iteration = position.taken, position.iteration or transform.begin()
+            batches = open_batches(transform, slices, position.iteration, after)
+            for i, (leaves, rows) in enumerate(batches):
                 if not i:
                     self._look_at(leaves, rows_from(rows, 0, size))
                 yield form.pack_all(cut_rows(leaves, rows, size, sharing, join))
             return
-        with closing(host_elements(dataset)) as elements:
+        with closing(host_elements(self._dataset, position)) as elements:
             looked_at = self._looked_at(elements)
             while True:
                 outcome = attempt(self._take, looked_at, sharing, join)
@@ -179,25 +191,31 @@ class DistributedDataset(GlobalBatches):
         return getattr(self._dataset, "element_spec", None)
 
 
-class DistributedIterator(PeekingIterator):
+class DistributedIterator(PositionedIterator):
     """Iterates over the batches of a `DistributedDataset`; it may be an argument of `mr.function`.
 
     Args:
         strategy: The strategy whose replicas get the parts.
-        steps: From what joins the parts of a value to lists of what the next steps are given.
+        steps: From what joins the parts of a value, and a position, to lists of what the steps
+            after it are given.
         origin: The dataset.
+        transform: What its steps are made of; None: only Python knows it.
+        per_step: How many elements of that a step is made of.
     """
 
     def __init__(
         self,
         strategy: ReplicaStrategy,
-        steps: Callable[[Join], Generator[list[Any]]],
+        steps: Callable[[Join, Position], Generator[list[Any]]],
         origin: DistributedDataset,
+        transform: Transform | None,
+        per_step: int,
     ) -> None:
         strategy.require_devices()
-        super().__init__(origin)
+        super().__init__(origin, transform, per_step)
         self._dataset = origin
-        self._lists = steps(_joining(strategy.devices, strategy.num_replicas_in_sync))
+        self._steps = partial(steps, _joining(strategy.devices, strategy.num_replicas_in_sync))
+        self._open(self._position)
 
     @property
     def element_spec(self) -> Any:
@@ -226,13 +244,23 @@ class DistributedIterator(PeekingIterator):
 
     def produce(self) -> list[Any]:
         """Return the next batches, on the replicas' devices."""
-        return list(map(succeeded, next(self._lists)))
+        steps = next(self._lists)
+        self._position.taken += len(steps) * self._per_step
+        return list(map(succeeded, steps))
+
+    def _open(self, position: Position) -> None:
+        self._lists = self._steps(position)
 
 
-def host_elements(dataset: Any) -> Any:
-    """Return an iterator over a dataset's elements as arrays; the caller closes it."""
+def host_elements(dataset: Any, position: Position | None = None) -> Any:
+    """Return an iterator over a dataset's elements as arrays; the caller closes it.
+
+    Args:
+        dataset: The dataset.
+        position: The position to begin at, of a dataset of ours; None: its beginning.
+    """
     if isinstance(dataset, DatasetBase):
-        return elements_of(dataset._transform)
+        return Succeeding(elements_from(dataset._transform, position or Position()))
     return (_element(value) for value in dataset)
 
 

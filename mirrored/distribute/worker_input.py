@@ -15,6 +15,7 @@ import numpy as np
 from mirrored import _nest
 from mirrored.data.arrays import Rows, count_of
 from mirrored.data.batches import check_of
+from mirrored.data.dataset_iterators import Position
 from mirrored.data.dataset_options import AutoShardPolicy, merged_options
 from mirrored.data.elements import DatasetBase
 from mirrored.data.leaf_specs import public_specs
@@ -123,7 +124,11 @@ class WorkerDataset(DistributedDataset):
                 if examples_of(batch):
                     yield batch
 
-    def _steps(self, sharing: Sharing, join: Join) -> Generator[list[Any]]:
+    @property
+    def _known(self) -> None:
+        """None: each worker has a position of its own."""
+
+    def _steps(self, sharing: Sharing, join: Join, position: Position) -> Generator[list[Any]]:
         with closing(host_elements(self._dataset)) as elements:
             batches = self._until_all_end(self._cut(elements), sharing[2])
             while True:

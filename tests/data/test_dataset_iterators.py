@@ -331,11 +331,3 @@ def test_a_position_that_there_is_not_is_refused(change: tuple[int, int]) -> Non
     with pytest.raises(ValueError, match="No iterator has the position"):
         iterator.check(words)
     assert int(next(iterator)) == 0
-
-
-def test_iterators_of_replicas_are_refused(simulate: Callable[..., Any]) -> None:
-    """As in TensorFlow."""
-    simulate(2)
-    dataset = mr.MirroredStrategy().experimental_distribute_dataset(Dataset.range(8).batch(4))
-    with pytest.raises(ValueError, match="expecting iterator to be a trackable object"):
-        mr.train.Checkpoint(iterator=iter(dataset))

@@ -3,6 +3,7 @@
 import gc
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -387,3 +388,48 @@ def test_one_replica_gets_whole_batches(simulate: Simulate, make: Callable[[], A
             assert isinstance(x, mr.Tensor)
             assert x.device == place
             assert strategy.run(lambda a: a * 2.0, (x,)).device == place
+
+
+@pytest.mark.parametrize(
+    ("kind", "devices"), [("rows", 3), ("map", 2), ("function", 2), ("repeat", 3)]
+)
+def test_an_iterator_continues_from_a_checkpoint(
+    kind: str, devices: int, simulate: Simulate, tmp_path: Path
+) -> None:
+    """Also on another number of devices, and in another program."""
+    simulate(3)
+
+    def iterator(count: int) -> Any:
+        mr.random.set_seed(3)
+        strategy = mr.MirroredStrategy([f"GPU:{i}" for i in range(count)])
+        dataset = mr.data.Dataset.range(24).shuffle(7)
+        if kind == "map":
+            dataset = dataset.map(lambda x: mr.cast(x, "float32") + mr.random.uniform(()))
+        if kind == "function":
+            distributed = strategy.distribute_datasets_from_function(lambda _: dataset.batch(2))
+        else:
+            batches = dataset.batch(6).repeat(2 if kind == "repeat" else 1)
+            distributed = strategy.experimental_distribute_dataset(batches)
+        return strategy, iter(distributed)
+
+    def values(strategy: Any, batch: Any) -> Any:
+        return np.concatenate([part.numpy() for part in strategy.experimental_local_results(batch)])
+
+    strategy, batches = iterator(2)
+    saved = mr.train.Checkpoint(batches=batches)
+    next(batches)
+    batches.peek(0)  # Made, and not taken.
+    path = saved.save(tmp_path / "ckpt")
+    rest = [values(strategy, batch) for batch in batches]
+    strategy, batches = iterator(devices)
+    mr.train.Checkpoint(batches=batches).restore(path).assert_consumed()
+    for batch, expected in zip(batches, rest, strict=True):
+        np.testing.assert_array_equal(values(strategy, batch), expected)
+
+
+def test_an_iterator_over_what_only_python_knows(simulate: Simulate, tmp_path: Path) -> None:
+    simulate(2)
+    strategy = mr.MirroredStrategy(["GPU:0", "GPU:1"])
+    batches = iter(strategy.experimental_distribute_dataset([np.arange(4)]))
+    with pytest.raises(ValueError, match="only Python knows"):
+        mr.train.Checkpoint(batches=batches).save(tmp_path / "ckpt")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mirrored.data.dataset_iterators import DatasetIterator
+from mirrored.data.dataset_iterators import PositionedIterator
 from mirrored.layers import Layer
 from mirrored.layers.layer import unbuilt, walk
 from mirrored.layers.weights import find
@@ -32,10 +32,10 @@ from mirrored.variables.tracking import Tracker, Watched
 GLOBAL_STATE = "global_random_state"  # The name in the file.
 ROOT = "root"  # Whose attributes are named as if they were the checkpoint's own.
 _STATES = (Generator, SeedVariable)  # Whose state is a variable.
-_KINDS = (Variable, Layer, Optimizer, Metric, SeedGenerator, *_STATES, DatasetIterator)
+_KINDS = (Variable, Layer, Optimizer, Metric, SeedGenerator, *_STATES, PositionedIterator)
 
 # What has a state that is a few numbers: a stream of random ones, an iterator over a dataset.
-Stateful = SeedGenerator | DatasetIterator[Any]
+Stateful = SeedGenerator | PositionedIterator
 
 
 class AutoTrackable(Watched):
@@ -284,7 +284,7 @@ def _inner(name: str, value: Any) -> Mapping[str, Any] | None:
 
 def _parts_of(name: str, value: Any, listed_ids: set[int], some: bool) -> list[Part]:
     """Return an object's part, and a model's optimizer's unless it is given by itself."""
-    if isinstance(value, Variable | SeedGenerator | DatasetIterator):
+    if isinstance(value, Variable | SeedGenerator | PositionedIterator):
         return [Part(name, {name: value})]
     if isinstance(value, _STATES):
         return [Part(name, {name: value.state})]

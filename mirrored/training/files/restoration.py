@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mirrored._logging import logger
-from mirrored.data.dataset_iterators import DatasetIterator
+from mirrored.data.dataset_iterators import PositionedIterator
 from mirrored.distribute import get_strategy
 from mirrored.distribute.context import enter
 from mirrored.errors import WeightsFileError
@@ -297,7 +297,7 @@ def restore(
 
 def _check_position(stateful: Stateful, words: list[int]) -> None:
     """Raise WeightsFileError where an iterator was saved over another dataset."""
-    if isinstance(stateful, DatasetIterator):
+    if isinstance(stateful, PositionedIterator):
         try:
             stateful.check(words)
         except ValueError as error:
