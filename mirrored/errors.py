@@ -136,6 +136,24 @@ class NonFiniteLossError(FloatingPointError):
     """The training loss became NaN or infinite; the weights are those of the step before."""
 
 
+class NonFiniteGradientError(NonFiniteLossError):
+    """A gradient became NaN or infinite though the loss is finite; the weights are those before.
+
+    Args:
+        *args: What any exception takes: the text.
+        variable: What the attribute of this name is; so are the others.
+
+    Attributes:
+        variable: The name of the first variable whose gradient is not finite.
+        replicas: The numbers of the replicas where it is not, on the worker that raises.
+    """
+
+    def __init__(self, *args: object, variable: str = "", replicas: _Sequence[int] = ()) -> None:
+        super().__init__(*args)
+        self.variable = variable
+        self.replicas = tuple(replicas)
+
+
 class ReplicasDifferError(RuntimeError):
     """Copies of a mirrored variable, which are equal on all replicas, are not.
 

@@ -41,6 +41,7 @@ class Compilation:
         run_eagerly: Whether Python runs for every op of every step.
         steps_per_execution: How many steps run between two calls of callbacks, or "auto".
         jit_compile: What was given, and changes nothing.
+        check_gradients: Whether a step whose gradients are not finite raises.
         loss_tracker: The mean of the loss, in steps that may be the model's own.
         outputs: The outputs with their losses and metrics, once their shapes are known.
         output_shapes: The flat output shapes for other inputs than the model was built for.
@@ -52,6 +53,7 @@ class Compilation:
     run_eagerly: bool = False
     steps_per_execution: int | str = "auto"
     jit_compile: bool | str | None = "auto"
+    check_gradients: bool = False
     outputs: CompiledOutputs | None = None
     output_shapes: dict[Any, list[Shape]] = field(default_factory=dict)
 

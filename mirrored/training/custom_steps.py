@@ -21,7 +21,7 @@ from mirrored.ops.hooks import only
 from mirrored.ops.spec import FLOATS, INTEGERS, DType
 from mirrored.training.run_plan import RunPlan, optimizers_of
 from mirrored.training.running_means import EpochLogs, LatestLogs, RunningMeans
-from mirrored.training.step import Shards, Step, Totals, undone_on_failure
+from mirrored.training.step import Shards, Step, Totals, sums_of, undone_on_failure, with_check
 from mirrored.training.utilities import pack_x_y_sample_weight
 from mirrored.variables import Variable
 
@@ -87,7 +87,13 @@ class CustomStep(Step):
             else:
                 logs.append(row)
                 row.check_like(logs[0])
-            return row.as_vectors(notes.loss(), batch.share(replica), squares=across)
+            vectors = row.as_vectors(notes.loss(), batch.share(replica), squares=across)
+            if notes.checks:
+                vectors["sums"] = sums_of(notes.gradients)
+                self._checked_names = tuple(notes.names)
+                check = with_check(ops.zeros((), ops.float64), vectors["sums"])
+                vectors["values"] = vectors["values"] + check
+            return vectors
 
         with batch.in_force():
             outcome = self._with_zeros(self._run(on_replica, shards))
@@ -98,7 +104,7 @@ class CustomStep(Step):
         if parts:
             with strategy.replica_scope(0):
                 values = _with_integers(values, parts)
-        return Totals(values, None, losses, first.names, first.specs)
+        return Totals(values, None, losses, *self._checked(outcome), first.names, first.specs)
 
     def _noted(
         self, method: Callable[[Any], Any], batch: GlobalBatch, data: Sequence[Any]
@@ -106,7 +112,7 @@ class CustomStep(Step):
         """Run a step on a replica's shard; return what it returned and what it differentiated."""
         replica = _replica()
         skips = any(optimizer.skips_non_finite for optimizer in optimizers_of(self._model))
-        notes = _Notes(batch, replica, skips)
+        notes = _Notes(batch, replica, skips, self._model.required_compilation().check_gradients)
         with telling_of_gradients(notes.note):
             returned = method(pack_x_y_sample_weight(*data))
         return _Logs(returned, batch, replica), notes
@@ -171,11 +177,20 @@ class _Notes:
         batch: How many examples there are.
         replica: The replica's number.
         skips: Whether the optimizer itself leaves out what is not finite, so that losses may be it.
+        checks: Whether gradients are to be finite too.
+
+    Attributes:
+        checks: Whether they are checked.
+        gradients: The gradients, where they are checked.
+        names: The names of their variables.
     """
 
-    def __init__(self, batch: GlobalBatch, replica: int, skips: bool) -> None:
+    def __init__(self, batch: GlobalBatch, replica: int, skips: bool, checks: bool) -> None:
         self._batch, self._replica, self._skips = batch, replica, skips
         self._losses: list[Tensor] = []
+        self.checks = checks and not skips
+        self.gradients: list[Tensor] = []
+        self.names: list[str] = []
 
     def note(self, targets: list[Any], sources: list[Any]) -> GradientsMade:
         """Take what a tape is asked for."""
@@ -198,7 +213,17 @@ class _Notes:
         if not (self._skips or self._batch.is_empty(self._replica)):
             with only():  # No tape that is open has anything to learn from it.
                 self._losses += [ops.cast(target, ops.float64) for target in targets]
-        return self._batch.note_gradients
+        if not self.checks:
+            return self._batch.note_gradients
+
+        def note_gradients(gradients: list[Tensor | None]) -> None:
+            self._batch.note_gradients(gradients)
+            for source, gradient in zip(sources, gradients, strict=True):
+                if gradient is not None and isinstance(source, Variable) and source.trainable:
+                    self.gradients.append(gradient)
+                    self.names.append(source.name)
+
+        return note_gradients
 
     def loss(self) -> Tensor:
         """Return the sum of the losses: finite where all of them are."""

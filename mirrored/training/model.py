@@ -504,6 +504,8 @@ class Model(Layer):
         steps_per_execution: int | str = "auto",
         jit_compile: bool | str | None = "auto",
         auto_scale_loss: bool = True,
+        *,
+        check_gradients: bool = False,
     ) -> None:
         """Say how the model is trained. All names are checked here.
 
@@ -530,6 +532,9 @@ class Model(Layer):
                 allows.
             jit_compile: Accepted for compatibility: steps are recorded, or with `run_eagerly` not.
             auto_scale_loss: Accepted for compatibility: it is for float16, which is not provided.
+            check_gradients: Whether a step raises `NonFiniteGradientError`, and changes nothing,
+                where a gradient is NaN or infinite although the loss is finite. Each gradient is
+                read once more for it. A `LossScaleOptimizer` skips such steps instead.
 
         Raises:
             ValueError: A name is unknown, or model, optimizer and metrics were made in different
@@ -559,6 +564,7 @@ class Model(Layer):
         compilation.run_eagerly = bool(run_eagerly)
         compilation.steps_per_execution = steps_per_execution
         compilation.jit_compile = jit_compile
+        compilation.check_gradients = bool(check_gradients)
         self.__state__.compilation = compilation
         self.__forget_steps()
 
@@ -1227,6 +1233,7 @@ class Model(Layer):
                 "run_eagerly": compilation.run_eagerly,
                 "steps_per_execution": steps,
                 "jit_compile": jit,
+                **({"check_gradients": True} if compilation.check_gradients else {}),
             }
         )
         return config

@@ -21,7 +21,7 @@ from mirrored.distribute.global_batch import GlobalBatch, Scales
 from mirrored.layers.added_losses import forget
 from mirrored.layers.layer import losses_in, walk
 from mirrored.ops import Tensor, TensorSpec
-from mirrored.ops.hooks import active_recorder
+from mirrored.ops.hooks import active_recorder, only
 from mirrored.training.compiled_outputs import OutputPart, metrics_of
 from mirrored.training.losses.values import cast, in_one_dtype, loss_dtype, weighted_by_shard
 from mirrored.training.run_plan import RunPlan
@@ -40,6 +40,8 @@ class Totals(NamedTuple):
         statistics: The sum over the replicas of the loss, and of each metric's total and count.
         penalty: The weights' penalty; None where there is none.
         losses: Each replica's part of the loss.
+        gradient_sums: Each replica's vector of sums, one per gradient, where these are checked.
+        gradients: The names of the variables of these gradients.
         names: What a step of the model's own returned, behind its losses in the statistics; None
             where they are those of `fit`.
         specs: The shapes and dtypes of what has these names.
@@ -48,6 +50,8 @@ class Totals(NamedTuple):
     statistics: Tensor
     penalty: Tensor | None
     losses: tuple[Tensor, ...]
+    gradient_sums: tuple[Tensor, ...] = ()
+    gradients: tuple[str, ...] = ()
     names: tuple[str, ...] | None = None
     specs: tuple[TensorSpec, ...] = ()
 
@@ -66,6 +70,7 @@ class Step:
         self._refuses = refuses
         self._strategy: Strategy = plan.strategy
         self._warned = False
+        self._checked_names: tuple[str, ...] = ()
         self._findings: dict[Any, Scales] = {}
         self._look_up()
 
@@ -119,7 +124,7 @@ class Step:
             # Once for the global batch, after the sum: a penalty is no replica's.
             gradients, penalty = self._strategy.run(self._add_penalties, (gradients,))
         losses = self._strategy.experimental_local_results(outcome["loss"])
-        totals = Totals(statistics, _first(penalty), losses)
+        totals = Totals(statistics, _first(penalty), losses, *self._checked(outcome))
         if not optimizer.skips_non_finite:
             check(totals)
         used = sorted(_first(gradients))
@@ -207,11 +212,20 @@ class Step:
         with GradientTape() as tape:
             losses, parts = self._forward(x, y, sample_weight, examples, training=True)
             scaled = optimizer.scale_loss(losses[0])
-        return {
-            "gradients": optimizer.unscaled(tape.gradient(scaled, self._variables)),
-            "statistics": _statistics(losses, parts),
-            "loss": losses[0],
-        }
+        gradients = optimizer.unscaled(tape.gradient(scaled, self._variables))
+        outcome: dict[str, Any] = {"gradients": gradients, "loss": losses[0]}
+        if self._model.required_compilation().check_gradients and not optimizer.skips_non_finite:
+            outcome["sums"] = sums_of([g for g in gradients if g is not None])
+            losses = [with_check(losses[0], outcome["sums"]), *losses[1:]]
+            pairs = zip(self._variables, gradients, strict=True)
+            self._checked_names = tuple([v.name for v, g in pairs if g is not None])
+        return {**outcome, "statistics": _statistics(losses, parts)}
+
+    def _checked(self, outcome: dict[str, Any]) -> tuple[tuple[Tensor, ...], tuple[str, ...]]:
+        """Return each replica's sums of gradients, where they are checked, and their names."""
+        if "sums" not in outcome:
+            return (), ()
+        return self._strategy.experimental_local_results(outcome["sums"]), self._checked_names
 
     def _test_replica(self, x: Any, y: Any, sample_weight: Any, examples: int) -> dict[str, Any]:
         forward = self._forward(x, y, sample_weight, examples, training=False)
@@ -380,6 +394,33 @@ def _rows(x: Any) -> int:
     """Return how many examples inputs have."""
     first = next(leaf for leaf in _nest.flatten(x) if leaf is not None)
     return int(first.shape[0])
+
+
+def sums_of(gradients: Sequence[Tensor]) -> Tensor:
+    """Return the sum of each gradient, which is finite only where all of it is.
+
+    Args:
+        gradients: The gradients.
+    """
+    with only():
+        sums = [ops.reduce_sum(_wide(gradient)) for gradient in gradients]
+        return ops.stack([ops.cast(total, ops.float64) for total in sums] or [0.0])
+
+
+def _wide(gradient: Tensor) -> Tensor:
+    """Return a gradient in a dtype in which no sum of finite values of it overflows."""
+    return ops.cast(gradient, ops.float32) if gradient.dtype.itemsize < 4 else gradient
+
+
+def with_check(loss: Tensor, sums: Tensor) -> Tensor:
+    """Return a loss, or NaN where a gradient is not finite: the sum over replicas tells it to all.
+
+    Args:
+        loss: The loss.
+        sums: What `sums_of` returned.
+    """
+    with only():
+        return loss + ops.cast(0.0 * ops.reduce_sum(0.0 * sums), loss.dtype)
 
 
 def _statistics(losses: list[Tensor], parts: list[OutputPart]) -> Tensor:

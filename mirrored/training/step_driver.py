@@ -12,7 +12,7 @@ import numpy as np
 
 from mirrored.data.batches import Span
 from mirrored.distribute.sharding import Sharding, sharding_of, sharding_of_own
-from mirrored.errors import NonFiniteLossError
+from mirrored.errors import NonFiniteGradientError, NonFiniteLossError
 from mirrored.training.custom_steps import row_of, step_of
 from mirrored.training.run_plan import RunPlan
 from mirrored.training.step import Step, Totals
@@ -71,10 +71,50 @@ class StepDriver(ABC):
                 totals, outputs = failed.totals, failed.outputs
                 row = row_with_penalty(totals, outputs)
                 take([row_of(totals, row)], part.size)
-                losses = [float(loss) for loss in outputs[1 + (totals.penalty is not None) :]]
+                first = 1 + (totals.penalty is not None)
+                losses = [float(loss) for loss in outputs[first : first + len(totals.losses)]]
                 place = where(done + failed.step)
+                sums = outputs[first + len(losses) :]
+                self._check_gradients(totals, sums, losses, place)
                 raise _failed_step(self._model, totals, row[0], losses, place) from None
             done += part.count
+
+    def _check_gradients(
+        self, totals: Totals, sums: Sequence[Any], losses: Sequence[float], where: str
+    ) -> None:
+        """Raise NonFiniteGradientError if gradients alone are not finite.
+
+        Args:
+            totals: What the step left, or left when it was recorded.
+            sums: The sums of gradients, of each replica.
+            losses: Each replica's part of the loss.
+            where: What the error calls the step.
+        """
+        if not totals.gradients:
+            return
+        first, devices = self._strategy.first_replica, self._strategy.devices
+        here = [
+            (int(number), first + i, devices[i].full_name)
+            for i, row in enumerate(sums)
+            for number in np.flatnonzero(~np.isfinite(row))
+        ]
+        own = (here, np.isfinite(losses).all())
+        of_workers = self._strategy.of_each_worker(own, "gradients")
+        bad = sorted(place for places, _ in of_workers for place in places)
+        if not bad or not all(is_finite for _, is_finite in of_workers):
+            return
+        variable = totals.gradients[bad[0][0]]
+        places = [f"replica {i} ({device})" for number, i, device in bad if number == bad[0][0]]
+        others = len({number for number, *_ in bad}) - 1
+        raise NonFiniteGradientError(
+            f"The gradient of {variable!r} is not finite in {where}, on {' and '.join(places)}"
+            f"{f', nor are those of {others} other variables' if others else ''}, although the "
+            f"loss is: {sum(losses)} over this process's examples. The weights still have the "
+            "values of the previous step. Look for operations whose gradient is infinite, such as "
+            "sqrt at 0 or norm of zeros, or clip by `clipnorm` what is only large.",
+            variable=variable,
+            replicas=[i for number, i, _ in bad if number == bad[0][0]],
+        )
 
     def test(self, span: Span, take: Take) -> None:
         """Evaluate each batch."""

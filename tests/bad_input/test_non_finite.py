@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import mirrored as mr
-from mirrored.errors import NonFiniteLossError
+from mirrored.errors import NonFiniteGradientError, NonFiniteLossError
 
 CLASSES = 3
 # The training data of the shared fixtures, here for the tables.
@@ -139,6 +139,89 @@ def test_training_that_diverges(
     assert all(np.isfinite(each).all() for each in model.get_weights())
     assert model.history is not None
     assert np.isfinite(model.history.history["loss"]).all()
+
+
+# ------------------------------------------------------------------------------ gradients
+
+
+class Root(mr.layers.Layer):
+    """A square root, which is finite at 0, where its gradient is not."""
+
+    def call(self, x: Any) -> Any:
+        return mr.sqrt(x)
+
+
+class OwnStep(mr.Model):
+    """A model with a step of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense, self.root = mr.layers.Dense(1, "relu", kernel_initializer="ones"), Root()
+
+    def call(self, x: Any) -> Any:
+        return self.root(self.dense(x))
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        x, y = data
+        with mr.GradientTape() as tape:
+            loss = mr.reduce_mean(mr.square(self(x, training=True) - y))
+        variables = self.trainable_variables
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        return {"loss": loss}
+
+
+def make_root(kind: str, optimizer: Any, **options: Any) -> mr.Model:
+    """Return a model whose gradient is infinite for inputs of 0."""
+    mr.config.experimental.set_simulated_gpus(3)
+    strategy = mr.MirroredStrategy(replicas=3) if kind == "fixed" else mr.MirroredStrategy()
+    with strategy.scope():
+        if kind == "own":
+            model: mr.Model = OwnStep()
+            model.build((None, 1))
+        else:
+            dense = mr.layers.Dense(1, "relu", kernel_initializer="ones")
+            model = mr.Sequential([mr.layers.Input(shape=(1,)), dense, Root()])
+        model.compile(optimizer(), "mse", run_eagerly=kind == "eager", **options)
+    return model
+
+
+ONES = np.ones((6, 1), np.float32)
+
+
+@pytest.mark.behaviour("non-finite-gradient")
+@pytest.mark.parametrize("kind", ["recorded", "eager", "own", "fixed"])
+def test_a_gradient_that_is_not_finite(kind: str, state: Callable[..., list[bytes]]) -> None:
+    model = make_root(kind, lambda: mr.optim.SGD(0.01, momentum=0.9), check_gradients=True)
+    model.fit(ONES, ONES * 2, batch_size=6, verbose=0)
+    model.weights[1].assign([0.0])
+    before, x = state(model), ONES.copy()
+    x[3] = 0.0  # On the second replica.
+    with pytest.raises(NonFiniteGradientError, match="not finite in step 1 of epoch 1") as caught:
+        model.fit(x, ONES, batch_size=6, shuffle=False, verbose=0)
+    assert state(model) == before
+    assert caught.value.variable.endswith(("kernel", "kernel:0"))
+    assert caught.value.replicas == (1,)
+    assert "on replica 1 (/job:localhost" in str(caught.value)
+    assert np.isfinite(model.fit(ONES, ONES, batch_size=6, verbose=0).history["loss"]).all()
+
+
+@pytest.mark.behaviour("non-finite-gradient")
+def test_what_else_a_gradient_that_is_not_finite_does() -> None:
+    zeros = ONES * 0
+    options: dict[str, Any] = {"batch_size": 6, "verbose": 0}
+    model = make_root("recorded", lambda: mr.optim.SGD(0.1))
+    model.fit(zeros, ONES, **options)  # Unchecked: the next step names it.
+    with pytest.raises(NonFiniteLossError, match="the gradient of an earlier step was NaN"):
+        model.fit(zeros, ONES, **options)
+    scaled = lambda: mr.optim.LossScaleOptimizer(mr.optim.SGD(0.1), initial_scale=8.0)  # noqa: E731
+    model = make_root("recorded", scaled, check_gradients=True)
+    model.fit(zeros, ONES, **options)
+    assert float(model.optimizer.dynamic_scale) == 4.0
+    assert [weight.tolist() for weight in model.get_weights()] == [[[1.0]], [0.0]]
+    model = make_root("recorded", lambda: mr.optim.SGD(0.1), check_gradients=True)
+    history = model.fit(zeros, ONES, callbacks=[mr.callbacks.TerminateOnNaN()], epochs=9, **options)
+    assert len(history.epoch) == 1
+    assert model.get_compile_config()["check_gradients"] is True
 
 
 # ------------------------------------------------------------------------------ weights files

@@ -47,7 +47,7 @@ def test_optimizers(optimizer: Any, strategy: mr.MirroredStrategy) -> None:
 
 
 def test_its_arguments_are_those_of_keras() -> None:
-    """Those of Keras 3.15, in its order; no optimizer and "auto" are our defaults."""
+    """Those of Keras 3.15, in its order; but for no optimizer, "auto" and `check_gradients`."""
     parameters = inspect.signature(mr.Model.compile).parameters
     assert {name: each.default for name, each in parameters.items() if name != "self"} == {
         "optimizer": "rmsprop",
@@ -59,6 +59,7 @@ def test_its_arguments_are_those_of_keras() -> None:
         "steps_per_execution": "auto",
         "jit_compile": "auto",
         "auto_scale_loss": True,
+        "check_gradients": False,
     }
 
 

@@ -15,7 +15,12 @@ from card_training import State, X, Y, ended, make_devices, make_model, same, st
 from user_optimizers import made_with
 
 import mirrored as mr
-from mirrored.errors import DeviceLostError, NonFiniteLossError, ResourceExhaustedError
+from mirrored.errors import (
+    DeviceLostError,
+    NonFiniteGradientError,
+    NonFiniteLossError,
+    ResourceExhaustedError,
+)
 from mirrored.program.streamed import stream_plan
 
 TOLERANCE = 2e-5
@@ -76,6 +81,19 @@ def test_the_cpu_among_the_replicas(names: list[str], emulated_cuda: Emulate) ->
     before = [[copy.numpy() for copy in variable.copies] for variable in model.weights]
     with pytest.raises(NonFiniteLossError):
         model.fit(X * np.nan, Y, batch_size=37, verbose=0)
+    for variable, values in zip(model.weights, before, strict=True):
+        for copy, value in zip(variable.copies, values, strict=True):
+            np.testing.assert_array_equal(copy.numpy(), value)
+
+
+def test_a_gradient_that_is_not_finite(emulated_cuda: Emulate) -> None:
+    emulated_cuda(cards=2)
+    model = make(make_devices((1, 1)))
+    root = lambda _, outputs: mr.sqrt(mr.abs(outputs - outputs))  # noqa: E731
+    model.compile("sgd", root, check_gradients=True)
+    before = [[copy.numpy() for copy in variable.copies] for variable in model.weights]
+    with pytest.raises(NonFiniteGradientError, match=r"replica 0 .* and replica 1"):
+        model.fit(X, Y, batch_size=37, verbose=0)
     for variable, values in zip(model.weights, before, strict=True):
         for copy, value in zip(variable.copies, values, strict=True):
             np.testing.assert_array_equal(copy.numpy(), value)

@@ -172,7 +172,7 @@ def refused(kind: str) -> dict[str, Any]:
     """Train a step, then one on data that cannot be learnt from; return the error and weights.
 
     Args:
-        kind: "label", "not a number" or "infinite".
+        kind: "label", "not a number", "infinite", or "gradient": that one alone is not finite.
     """
     strategy = mr.MirroredStrategy(split(1, 0))
     model = build(strategy, (8, 16, 4))
@@ -180,7 +180,12 @@ def refused(kind: str) -> dict[str, Any]:
     model.fit(x, y, batch_size=32, verbose=0)
     before = model.get_weights()
     x_bad, y_bad = x[:32].copy(), y[:32].copy()
-    if kind == "label":
+    loss = model.get_compile_config()["loss"]
+    if kind == "gradient":
+        model.compile(
+            "sgd", lambda _, outputs: mr.sqrt(mr.abs(outputs - outputs)), check_gradients=True
+        )
+    elif kind == "label":
         y_bad[5] = 4
     else:
         x_bad[5] = np.nan if kind == "not a number" else np.inf
@@ -190,6 +195,7 @@ def refused(kind: str) -> dict[str, Any]:
     except (mr.errors.NonFiniteLossError, ValueError) as caught:
         error = caught
     after = model.get_weights()
+    model.compile("sgd", loss)
     history = model.fit(x, y, batch_size=32, verbose=0)
     return {
         "error": type(error).__name__,
