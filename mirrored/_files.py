@@ -274,7 +274,8 @@ def replacing(path: PathLike, what: str) -> Iterator[IO[bytes]]:
             remove_leftovers(os.path.dirname(target), os.path.basename(target).__eq__)
     finally:
         if folder is not None:
-            os.close(folder)
+            with contextlib.suppress(OSError):  # Nothing was written through it.
+                os.close(folder)
 
 
 @contextlib.contextmanager
@@ -290,10 +291,14 @@ def _replaced(target: str, name: str) -> Iterator[IO[bytes]]:
             if _locks is None:
                 file.close()  # Windows renames no open file.
             os.replace(temporary, target)  # It is held until it has its name.
+            with contextlib.suppress(OSError):  # All of it is on the disk, and in its place.
+                file.close()
     except BaseException as error:
         with contextlib.suppress(OSError):  # It is not there; and what went wrong first is told.
             os.unlink(temporary)
-        if isinstance(error, OSError) and error.errno is not None and error.filename2 is None:
+        if isinstance(error, OSError) and error.errno is None:
+            error.add_note(f"It was raised by writing {name!r}.")
+        elif isinstance(error, OSError) and error.filename2 is None:
             # The temporary one is nobody's business.
             error.filename = name if error.filename in (None, temporary) else error.filename
         raise

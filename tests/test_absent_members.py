@@ -52,7 +52,11 @@ MAKERS: dict[str, list[Callable[[], Any]]] = {
 }
 
 
-COMPLETE = {"tf.keras.optimizers.Optimizer", "tf.keras.losses.Loss"}  # They have them all.
+COMPLETE = {  # They have them all.
+    "tf.keras.losses.Loss",
+    "tf.keras.optimizers.Optimizer",
+    "tf.train.Checkpoint",
+}
 
 
 @pytest.mark.behaviour("absent-names")

@@ -6,6 +6,7 @@ While `held` holds the thread, nothing that must not wait for it may take long.
 import errno
 import os
 import pickle
+import signal
 import threading
 import tracemalloc
 import zipfile
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from case_table import cases
+from forked_programs import run_program
 
 import mirrored as mr
 from mirrored import _threads
@@ -392,6 +394,7 @@ def test_a_failure_after_devices_were_reset(tmp_path: Path, held: Held) -> None:
         checkpoint.sync()
 
 
+@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 def test_a_forked_process(tmp_path: Path, held: Held) -> None:
     """It has neither the thread nor what went wrong in it."""
     checkpoint = mr.train.Checkpoint(epoch=mr.Variable(0))
@@ -410,3 +413,58 @@ def test_a_forked_process(tmp_path: Path, held: Held) -> None:
     held.let_go()
     checkpoint.restore(path).assert_consumed()
     assert sorted(os.listdir(tmp_path)) == ["c", "other"]
+
+
+@pytest.mark.usefixtures("python_interrupts")
+def test_an_interrupt_of_the_wait(tmp_path: Path, held: Held) -> None:
+    """Only the wait ends by it."""
+    checkpoint = mr.train.Checkpoint(epoch=mr.Variable(3))
+    path = checkpoint.write(tmp_path / "c", asynchronous=True)
+    timer = threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        checkpoint.sync()
+    timer.join()
+    assert os.listdir(tmp_path) == []
+    held.let_go()
+    checkpoint.restore(path).assert_consumed()
+
+
+def test_values_of_a_card(emulated_cuda: Callable[..., Any], tmp_path: Path) -> None:
+    emulated_cuda(cards=1)
+    with mr.device("GPU:0"):
+        value, empty = mr.Variable(np.arange(12.0).reshape(3, 4)), mr.Variable(np.zeros((0, 2)))
+    checkpoint = mr.train.Checkpoint(value=value, empty=empty)
+    for _ in range(2):
+        value.assign_add(mr.ones_like(value))
+        before = value.numpy()
+        path = checkpoint.write(tmp_path / "c", asynchronous=True)
+        value.assign(mr.zeros_like(value))
+        checkpoint.restore(path).assert_consumed()
+        np.testing.assert_array_equal(value.numpy(), before)
+
+
+PROGRAM = """
+import resource, sys
+import mirrored as mr
+
+checkpoint = mr.train.Checkpoint(value=mr.Variable(mr.ones((300, 100))))
+if sys.argv[2] == "full":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+checkpoint.write(sys.argv[1], asynchronous=True)
+"""
+
+
+@pytest.mark.parametrize("disk", ["free", "full"])
+def test_the_end_of_a_program(disk: str, tmp_path: Path) -> None:
+    """It waits for the file; or what went wrong is printed."""
+    program, path = tmp_path / "program.py", tmp_path / "folder" / "c"
+    program.write_text(PROGRAM)
+    done = run_program(program, [path, disk], folder=tmp_path, environment=os.environ)
+    assert done.returncode == 0
+    if disk == "free":
+        assert done.stderr == ""
+        mr.train.Checkpoint(value=mr.Variable(mr.ones((300, 100)))).restore(path).assert_consumed()
+    else:
+        assert f"OSError: [Errno 27] File too large: '{path}'" in done.stderr
+        assert os.listdir(path.parent) == []

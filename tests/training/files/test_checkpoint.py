@@ -137,14 +137,17 @@ def test_names_in_the_file(trained: mr.Model, tmp_path: Path) -> None:
     assert tensors["save_counter"] == 1
 
 
-def test_a_flipped_bit_changes_nothing(trained: mr.Model, tmp_path: Path, bits: Bits) -> None:
-    """A sample of all bits; the tests of weights files flip each."""
+@pytest.mark.parametrize("every", [211, pytest.param(1, marks=pytest.mark.long)])
+def test_a_flipped_bit_changes_nothing(
+    every: int, trained: mr.Model, tmp_path: Path, bits: Bits
+) -> None:
+    """A sample of all bits, or all."""
     checkpoint = mr.train.Checkpoint(model=trained)
     path = Path(checkpoint.save(tmp_path / "ckpt"))
     trained.fit(X, Y, verbose=0)
     before, drawn = bits(state(trained)), global_state()
     data = path.read_bytes()
-    for position in range(0, 8 * len(data), 211):  # A prime: all bits of a byte have their turn.
+    for position in range(0, 8 * len(data), every):  # A prime: all bits of a byte have their turn.
         flipped = bytearray(data)
         flipped[position // 8] ^= 1 << position % 8
         path.write_bytes(flipped)
