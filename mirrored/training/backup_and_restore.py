@@ -82,6 +82,8 @@ class BackupAndRestore(Callback):
         [0, 1, 2, 3, 4]
     """
 
+    _backs_up = True
+
     def __init__(
         self,
         backup_dir: PathLike,

@@ -7,6 +7,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ class FitState:
         callbacks: Its callbacks.
 
     Attributes:
+        backups: The callbacks that save and restore this state.
         epoch: The epoch that runs, or runs next, from 0.
         batches: The number of its batches that were trained on; 0 between two epochs.
         means: Its loss and metrics so far; None between two epochs.
@@ -50,11 +52,13 @@ class FitState:
         self.is_ending: Callable[[], bool] = bool
         self._plan, self._trained, self._validated = plan, trained, validated
         self._callbacks = callbacks
+        self.backups = [*filter(attrgetter("_backs_up"), callbacks.callbacks)]
         self._own: Any = None  # What this worker has of a state that was checked.
 
-    def end_epoch(self, logs: Mapping[str, Any]) -> None:
-        """Note that the epoch has ended, and its logs."""
-        self.epoch, self.batches, self.means, self.logs = self.epoch + 1, 0, None, dict(logs)
+    def resume(self) -> None:
+        """Let callbacks restore their backup, now that hooks have begun what they begin."""
+        for backup in self.backups:
+            backup._resume_fit()
 
     def end_where(self, is_ending: Callable[[], bool]) -> None:
         """End the steps that run between two calls of hooks where a function returns True.

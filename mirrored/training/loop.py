@@ -76,10 +76,11 @@ def fit(
                 if getattr(model, "stop_training", None) is not False:
                     model.stop_training = False
                 state.epoch = initial_epoch
-                hooks._follow_fit(state)
+                for backup in state.backups:
+                    backup._follow_fit(state)
                 hooks.on_train_begin()
                 if not state.batches:  # Else the hooks that begin its epoch come before.
-                    hooks._resume_fit()
+                    state.resume()
                 logs = state.logs
                 for epoch in range(state.epoch, 0 if state.has_stopped else epochs):
                     if not trained.begin():
@@ -89,8 +90,9 @@ def fit(
                         results = _evaluate_batches(plan, steps, validated, hooks)
                         logs |= {f"val_{name}": value for name, value in results.items()}
                     hooks.on_epoch_end(epoch, dict(logs))
-                    state.end_epoch(logs)
-                    hooks._back_up_fit()
+                    state.epoch, state.batches, state.means, state.logs = epoch + 1, 0, None, logs
+                    for backup in state.backups:
+                        backup._back_up_fit()
                     if model.stop_training or trained.ran_out:
                         break
                 hooks._epochs_done()
@@ -123,7 +125,7 @@ def _train_epoch(
     state.means = means
     callbacks.on_epoch_begin(epoch)
     if state.batches:
-        callbacks._resume_fit()
+        state.resume()
     begun = time.perf_counter()
     after = state.batches
     try:
@@ -141,7 +143,8 @@ def _train_epoch(
                 if error is not None and not plan.model.stop_training:
                     raise error
                 if not plan.model.stop_training:  # Else the end of the epoch is part of it.
-                    callbacks._back_up_fit()
+                    for backup in state.backups:
+                        backup._back_up_fit()
                 span = span.after(done) if error is None and done < span.count else None
     except BaseException as error:  # A callback's, or the data's: other workers hear of the step.
         vars(error).setdefault("training_step", f"what follows step {after} of epoch {epoch + 1}")

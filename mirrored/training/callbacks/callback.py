@@ -56,6 +56,8 @@ class Callback(Explained):
 
     # Whether it is to be told of a loss that is not finite, which is an error else.
     ends_on_non_finite: ClassVar[bool] = False
+    # Whether it saves and restores the `FitState` of a run, by its three methods for that.
+    _backs_up: ClassVar[bool] = False
     # The attributes that change while a model is trained, which `state_dict` returns.
     _kept: ClassVar[tuple[str, ...]] = ()
 

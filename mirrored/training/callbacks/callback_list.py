@@ -149,14 +149,7 @@ def _passed_on(name: str) -> Callable[..., None]:
 for _hook in vars(Callback):
     if _hook.startswith("on_") and _hook not in vars(CallbackList):
         setattr(CallbackList, _hook, _on_all(_hook))
-for _hook in (
-    "_note_speed",
-    "_epochs_done",
-    "_let_go",
-    "_follow_fit",
-    "_resume_fit",
-    "_back_up_fit",
-):
+for _hook in ("_note_speed", "_epochs_done", "_let_go"):
     setattr(CallbackList, _hook, _passed_on(_hook))
 
 
