@@ -106,13 +106,6 @@ class Task:
         error, self._error = self._error, None  # Its traceback leads here: a cycle.
         return error
 
-    def raise_in_caller(self) -> None:
-        """Raise the error in the thread that created this."""
-        if self._caller == threading.get_ident() and not self.is_shared:
-            error = self._take_error()
-            if error is not None:
-                raise error
-
 
 # Tasks whose error was not raised yet. Every step looks whether there are some.
 failed: list[Task] = []
@@ -121,4 +114,7 @@ failed: list[Task] = []
 def raise_failed() -> None:
     """Raise the error of a task that this thread has created, if there is one."""
     for task in [*failed]:
-        task.raise_in_caller()
+        if task._caller == threading.get_ident() and not task.is_shared:
+            error = task.end()
+            if error is not None:
+                raise error

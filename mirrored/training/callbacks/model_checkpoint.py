@@ -16,7 +16,7 @@ from mirrored._logging import warn_caller
 from mirrored._types import PathLike
 from mirrored.training.callbacks.callback import Logs
 from mirrored.training.callbacks.monitor_callback import MonitorCallback
-from mirrored.training.files.tensor_file import HostCopies, saved_in_thread
+from mirrored.training.files.tensor_file import HostCopies
 from mirrored.training.progress import write_line
 
 _ENDINGS = (".safetensors", ".weights.h5")
@@ -165,8 +165,7 @@ class ModelCheckpoint(MonitorCallback):
     def _in_thread(self) -> Iterator[None]:
         """Within this context a thread writes the file; if it fails, `best` is as it was."""
         undo = partial(setattr, self, "best", self.best)
-        shared = self.model.distribute_strategy.is_shared
-        with alone_unless(shared), saved_in_thread(self._copies, undo):
+        with alone_unless(self.model.distribute_strategy.is_shared), self._copies.in_thread(undo):
             yield
 
     def _looked_at(self, epoch: int, logs: Logs, path: str) -> tuple[Any, bool]:

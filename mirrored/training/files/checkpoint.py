@@ -49,7 +49,6 @@ from mirrored.training.files.tensor_file import (
     open_tensors,
     read_table,
     save_tensors,
-    saved_in_thread,
 )
 from mirrored.training.files.tensor_tree import check_same_file, damaged
 from mirrored.variables import DeviceVariable, Module
@@ -361,7 +360,7 @@ class Checkpoint(AutoTrackable):
     ) -> None:
         # No tape that is open has anything to learn from it; and variables are read one by one, as
         # they are written, between two writes of other threads.
-        in_thread = saved_in_thread(self._copies, undo) if asynchronous else nullcontext()
+        in_thread = self._copies.in_thread(undo) if asynchronous else nullcontext()
         with only(), variable_writes, in_thread:
             settle()
             tensors, aliases = collect(find_parts(self.held()))

@@ -22,7 +22,7 @@ from mirrored.optim import Optimizer
 from mirrored.optim.optimizer import skipped
 from mirrored.program.variable_access import Late, variable_writes
 from mirrored.training.files.hdf5_file import Hdf5Reader, Hdf5Writer, ReadGroup, to_array
-from mirrored.training.files.tensor_file import copied, is_in_thread
+from mirrored.training.files.tensor_file import HostCopies, copies_for_thread
 from mirrored.training.files.tensor_tree import as_integers, as_words, slots_undone_on_failure
 from mirrored.training.model_state import is_model
 from mirrored.variables import Variable
@@ -279,10 +279,11 @@ class StateCopy:
 
     Args:
         model: The model.
+        copies: Where the values are copied to.
         with_streams: As for `save_state`.
     """
 
-    def __init__(self, model: "Model", *, with_streams: bool) -> None:
+    def __init__(self, model: "Model", copies: HostCopies, *, with_streams: bool) -> None:
         self._groups: list[tuple[str, str | None, dict[str, Any]]] = []
         save_state(model, self, with_streams=with_streams)
         values = {
@@ -290,9 +291,9 @@ class StateCopy:
             for number, (*_, group) in enumerate(self._groups)
             for key, value in group.items()
         }
-        copies = copied(values)
+        copied = copies.of(values)
         for number, (*_, group) in enumerate(self._groups):
-            group.update({key: copies[f"{number}/{key}"] for key in group})
+            group.update({key: copied[f"{number}/{key}"] for key in group})
 
     def group(self, path: str, name: str | None) -> dict[str, Any]:
         """Return where the numbers of one object go; see `Hdf5Writer.group`."""
@@ -317,8 +318,9 @@ def writer_of_state(model: "Model", *, with_streams: bool) -> Callable[[Hdf5Writ
         model: The model.
         with_streams: As for `save_state`.
     """
-    if is_in_thread():
-        return StateCopy(model, with_streams=with_streams).write
+    copies = copies_for_thread()
+    if copies is not None:
+        return StateCopy(model, copies, with_streams=with_streams).write
     return functools.partial(save_state, model, with_streams=with_streams)
 
 

@@ -12,7 +12,7 @@ import os
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextvars import ContextVar
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +36,6 @@ from mirrored.training.files.tensor_tree import (
     raise_differences,
 )
 from mirrored.variables import Variable
-
-_Value = TypeVar("_Value")
 
 _FORMAT_KEY, _FORMAT = "format", "mirrored"
 _KIND_KEY = "kind"
@@ -176,9 +174,23 @@ class HostCopies:
 
     def __init__(self) -> None:
         self._copies: dict[str, NDArray[Any]] = {}
+        self._undo: Callable[[], object] = lambda: None
 
     def __reduce__(self) -> Any:
         return HostCopies, ()  # The memory is not for another one.
+
+    @contextlib.contextmanager
+    def in_thread(self, undo: Callable[[], object]) -> Iterator[None]:
+        """Within this context a thread writes the file that a function of saving is called for.
+
+        Args:
+            undo: Called before an error of the thread is raised.
+        """
+        with variable_writes:
+            settle()
+            self._undo = undo
+            with Within(_copies_for_thread, self):
+                yield
 
     def of(self, values: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         """Return copies of values by name; they stay as they are until the next call.
@@ -199,45 +211,17 @@ class HostCopies:
             self._copies[name] = copy
         return self._copies
 
-
-class InThread(NamedTuple):
-    """How a thread writes the files of a context.
-
-    Attributes:
-        copies: What it writes.
-        undo: Called before an error of the thread is raised.
-    """
-
-    copies: HostCopies
-    undo: Callable[[], object]
+    def save(self, path: PathLike, what: str, write: Callable[[], object]) -> None:
+        """Let a thread write a file of the copies; see `save_in_thread`."""
+        save_in_thread(path, what, write, self._undo)
 
 
-_in_thread: ContextVar[InThread | None] = ContextVar("mirrored_save_in_thread", default=None)
+_copies_for_thread: ContextVar[HostCopies | None] = ContextVar(
+    "mirrored_copies_for_thread", default=None
+)
 
-
-@contextlib.contextmanager
-def saved_in_thread(copies: HostCopies, undo: Callable[[], object]) -> Iterator[None]:
-    """Within this context a thread writes the file that a function of saving is called for.
-
-    Args:
-        copies: Where the values are copied to.
-        undo: Called before an error of the thread is raised.
-    """
-    with variable_writes:
-        settle()
-        with Within(_in_thread, InThread(copies, undo)):
-            yield
-
-
-def copied(values: Mapping[str, _Value]) -> Mapping[str, _Value | NDArray[Any]]:
-    """Return values by name, for a file; copies of them where a thread writes it."""
-    context = _in_thread.get()
-    return values if context is None else context.copies.of(values)
-
-
-def is_in_thread() -> bool:
-    """Return whether a thread writes the files of this context."""
-    return _in_thread.get() is not None
+# Returns what values are copied to for a thread; None: the caller writes the file.
+copies_for_thread: Callable[[], HostCopies | None] = _copies_for_thread.get
 
 
 def write_file(path: PathLike, what: str, write: Callable[[], object]) -> None:
@@ -248,12 +232,12 @@ def write_file(path: PathLike, what: str, write: Callable[[], object]) -> None:
         what: What messages call it.
         write: Writes it.
     """
-    context = _in_thread.get()
-    if context is None:
+    copies = copies_for_thread()
+    if copies is None:
         wait_for_save()
         write()
     else:
-        save_in_thread(path, what, write, context.undo)
+        copies.save(path, what, write)
 
 
 # ---------------------------------------------------------------------------- files
@@ -288,7 +272,8 @@ def save_tensors(
     specs = {name: checked_spec(name, tensor) for name, tensor in tensors.items()}
     texts = checked_texts(metadata or {}, kind)
     checksums = dict.fromkeys(specs, NO_CHECKSUM)
-    values = copied(tensors)
+    copies = copies_for_thread()
+    values = tensors if copies is None else copies.of(tensors)
 
     def write() -> None:
         with saving(path, kind.noun) as file:
