@@ -216,7 +216,8 @@ def test_the_tests_of_the_sdist_run(built: dict[str, Path], tmp_path: Path) -> N
         "layers/test_package.py",
         "examples/test_every_example.py",
     )
-    command = [sys.executable, "-m", "pytest", "-q", *(f"tests/{name}" for name in files)]
+    command = [sys.executable, "-m", "pytest", "-q", "--assert=plain"]
+    command += [f"tests/{name}" for name in files]
     # As if it were installed: the package, and what pytest loads, which stands beside it then.
     paths = (folder, folder / "mirrored" / "_plugins")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths))}

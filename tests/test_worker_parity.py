@@ -120,14 +120,22 @@ def test_fixed_replicas_of_two_workers(two_workers: dict[str, list[Any]]) -> Non
 @needs_mpi
 @pytest.mark.slow
 def test_fixed_replicas_of_three_workers(three_workers: dict[str, list[Any]]) -> None:
-    check_fixed(cases()[2:6], SOME_WAYS, three_workers["fixed"])
+    check_fixed(cases()[2:4], ["own step"], three_workers["fixed"])
 
 
 @needs_mpi
-@pytest.mark.slow
-def test_fixed_replicas_of_four_workers(tmp_path: Path) -> None:
-    (found,) = launch([("fixed", (cases()[6:9], ["own step"]))], (1, 1, 1, 1), tmp_path)
-    check_fixed(cases()[6:9], ["own step"], found)
+@pytest.mark.parametrize(
+    ("rows", "names"),
+    [
+        pytest.param(slice(4, 5), ["loop"], marks=pytest.mark.slow),
+        pytest.param(slice(2, 12), list(WAYS), marks=pytest.mark.long),
+    ],
+    ids=["one", "all"],
+)
+def test_fixed_replicas_of_four_workers(rows: slice, names: list[str], tmp_path: Path) -> None:
+    chosen = cases()[rows]
+    (found,) = launch([("fixed", (chosen, names))], (1, 1, 1, 1), tmp_path)
+    check_fixed(chosen, names, found)
 
 
 @needs_mpi

@@ -241,11 +241,12 @@ def test_bits_do_not_depend_on_the_place(drawn: tuple[Case, Place]) -> None:
     check_case(drawn)
 
 
-@pytest.mark.slow
-@settings(max_examples=40)
-@given(drawn=training_runs())
-def test_bits_do_not_depend_on_many_places(drawn: tuple[Case, Place]) -> None:
-    check_case(drawn)
+@pytest.mark.parametrize(
+    "examples",
+    [pytest.param(15, marks=pytest.mark.slow), pytest.param(500, marks=pytest.mark.long)],
+)
+def test_bits_do_not_depend_on_many_places(examples: int) -> None:
+    settings(max_examples=examples)(given(drawn=training_runs())(check_case))()
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ CASES = {
     "own step": OwnCase(DIFFERENT, own_step=True),
 }
 SOME = ("by steps", "own step")
-OTHERS = ("equal", "different eagerly", "from a function", "own step")
+OTHERS = ("equal", "different eagerly", "from a function")
 
 
 def batches_of(case: OwnCase, rank: int) -> Iterator[Batch]:

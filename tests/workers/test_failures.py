@@ -318,7 +318,7 @@ import os, sys
 if os.environ["PMI_RANK"] == "1":
     sys.exit(0)
 import mirrored as mr
-options = mr.distribute.experimental.CommunicationOptions(timeout_seconds=2)
+options = mr.distribute.experimental.CommunicationOptions(timeout_seconds=1)
 mr.distribute.MultiWorkerMirroredStrategy(communication_options=options)
 """
     done = run_ranks(text, tmp_path, 2, module=None)
