@@ -197,7 +197,8 @@ _FURTHER = {("keras.src.models.functional", "Functional"): ("keras", "Model")}
 def _lookup(home: str, name: str) -> Any:
     """Return the attribute of a public module, or None."""
     module = import_module(f"{__name__.partition('.')[0]}.{home}")
-    return getattr(module, name) if name in dir(module) else None
+    # To make the list of `dir` takes a hundred times as long as to look into the other one.
+    return getattr(module, name) if name in module.__all__ or name in dir(module) else None
 
 
 def public_class(module: str, name: str) -> type | None:
