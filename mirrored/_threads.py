@@ -3,8 +3,10 @@
 Where a system with a limit does not start a thread, an error is raised, and nothing waits for it.
 """
 
+import ctypes
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 
 
 def new_thread(name: str, target: Callable[..., object], *args: object) -> threading.Thread:
@@ -118,3 +120,28 @@ def raise_failed() -> None:
             error = task.end()
             if error is not None:
                 raise error
+
+
+def interrupt(thread: threading.Thread) -> None:
+    """Raise KeyboardInterrupt in another thread, at once or when it is back from code in C.
+
+    Args:
+        thread: The thread.
+    """
+    if thread.ident is not None and thread.is_alive():
+        error = ctypes.py_object(KeyboardInterrupt)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), error)
+
+
+def join_all(threads: Iterable[threading.Thread], seconds: float) -> list[threading.Thread]:
+    """Wait N seconds for all threads together, and return those that go on.
+
+    Args:
+        threads: The threads, which may not have been started.
+        seconds: How many seconds.
+    """
+    until = time.monotonic() + seconds
+    alive = [thread for thread in threads if thread.is_alive()]
+    for thread in alive:
+        thread.join(max(0.0, until - time.monotonic()))
+    return [thread for thread in alive if thread.is_alive()]

@@ -13,7 +13,7 @@ from typing import Any
 from mirrored._arguments import explained
 from mirrored._logging import warn_caller
 from mirrored._numbers import check_count
-from mirrored._threads import new_thread, start
+from mirrored._threads import join_all, new_thread, start
 
 _DEFAULTS = {"workers": 1, "use_multiprocessing": False, "max_queue_size": 10}
 
@@ -201,9 +201,7 @@ def parallel_map(
         stopped.set()
         for _ in workers:
             tasks.put(None)
-        for thread in workers:
-            if thread.is_alive():
-                thread.join(_PATIENCE)
+        join_all(workers, _PATIENCE)
 
 
 def _work(

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Real
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mirrored import backends
 from mirrored._arguments import explained
@@ -18,6 +18,9 @@ from mirrored.backends import MEGABYTE, Hardware, HostBackend
 from mirrored.devices.logical_device import Device
 from mirrored.devices.names import LogicalDevice, PhysicalDevice, shown_by
 from mirrored.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from mirrored._stalls import StallReporter
 
 MOST_SIMULATED = 1024  # GPUs: each takes some time to make.
 
@@ -61,11 +64,15 @@ class Registry:
         # Reentrant, because what it guards lists physical devices on the way.
         self.lock = threading.RLock()
         self._devices: tuple[Device, ...] = ()  # Empty until initialised: a CPU is a must.
+        self._stalls: StallReporter | None = None
         self.clear()
 
     def clear(self) -> tuple[Device, ...]:
         """Forget every setting and every device, and return the devices that there were."""
         with self.lock:
+            if self._stalls is not None:
+                self._stalls.stop()
+                self._stalls = None
             gone = self._devices
             self.growth: dict[PhysicalDevice, bool] = {}
             self.fractions: dict[PhysicalDevice, float] = {}
@@ -87,10 +94,21 @@ class Registry:
         with self.lock:
             if self._hardware is None:
                 check_level()
+                self._report_stalls()
                 wanted = self._simulation or _simulation_from_environment()
                 self._hardware = _named(backends.probe(wanted.gpus, wanted.memory_limit))
                 self._simulation = wanted
             return self._hardware
+
+    def _report_stalls(self) -> None:
+        """Start the reports of stalls, where the environment asks for them."""
+        if self._stalls is None and os.environ.get("MIRRORED_REPORT_STALL"):
+            from mirrored._stalls import StallReporter, seconds_from_environment
+
+            seconds = seconds_from_environment()
+            if seconds is not None:
+                self._stalls = StallReporter(seconds)
+                self._stalls.start()
 
     @property
     def visible(self) -> list[PhysicalDevice]:

@@ -5,14 +5,18 @@ in the middle of a function, but only one runs at any time: users' code has no d
 placement log is the same every time.
 """
 
+import contextlib
 import contextvars
 import functools
 import threading
+import time
 from collections.abc import Callable, Sequence
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from mirrored._threads import new_thread, start
+from mirrored import _interrupt
+from mirrored._logging import logger
+from mirrored._threads import interrupt, join_all, new_thread, start
 from mirrored.distribute.context import MergeCall, ReplicaContext, ReplicaStrategy, enter
 from mirrored.distribute.per_replica import regroup, select
 from mirrored.distribute.replica_attributes import ReplicaVariables, shared_by_replicas
@@ -28,6 +32,8 @@ MergeRequest = tuple[Function, tuple[Any, ...], dict[str, Any]]
 
 # As a semaphore, in a third of the time: who has a turn takes it.
 _Turn = SimpleQueue[None]
+
+_OFTEN = 0.5  # Seconds after which who waits looks whether it was interrupted.
 
 
 class _Stopped(BaseException):
@@ -62,6 +68,9 @@ def run_replicas(
     try:
         relay.run()
         return [replica.result for replica in relay.replicas]
+    except KeyboardInterrupt:  # Wherever the caller was: another replica may be running.
+        relay.patience = _interrupt.PATIENCE
+        raise
     finally:
         try:
             relay.stop()
@@ -114,6 +123,7 @@ class _Replica:
         tensors: "ReplicaTensors",
     ) -> None:
         self.number = position.replica
+        self.began = 0.0  # When it last went on.
         self.resume = _Turn()
         self.waiting = False
         self.request: MergeRequest | None = None
@@ -130,6 +140,7 @@ class _Replica:
 
     def call(self, merge: MergeCall) -> None:
         """Run the function to its end and keep what it returns or raises."""
+        self.began = time.monotonic()
         try:
             self.result = self._context.run(self._call, merge)
         except _Stopped:
@@ -174,6 +185,8 @@ class _Relay:
         self._outside = contextvars.copy_context()
         self._stopping = False
         self._failure: BaseException | None = None  # Of a merge, or of the wait for it.
+        # Seconds that a replica has to end after an interrupt of the caller; None: there was none.
+        self.patience: float | None = None
 
     def run(self) -> None:
         """Run all replicas to their ends; raises what one of them, or a merge, raised."""
@@ -182,7 +195,7 @@ class _Relay:
 
     def _end_round(self) -> None:
         """Wait until each replica is at its next merge call or its end, and merge."""
-        self._caller.get()
+        self._wait_for_replicas()
         for error in (self._failure, *(replica.error for replica in self.replicas)):
             if error is not None:
                 try:
@@ -207,14 +220,44 @@ class _Relay:
             # Also where it does not wait: after an interrupt it may be about to.
             replica.resume.put(None)
             if waited:
-                self._caller.get()
+                self._wait_for_replicas()
         for thread in self._threads:
             # One that an interrupt of `start` left unborn runs nothing when it comes.
             if thread.is_alive():
-                thread.join()
+                if self.patience is not None:
+                    self._end_interrupted(thread)
+                else:
+                    thread.join()
         for replica in self.replicas:
             replica.error = None  # What was raised while unwinding has nobody to go to.
         self._failure = None
+
+    def _wait_for_replicas(self) -> None:
+        """Wait until the turn is the caller's again; an interrupt that is overdue ends it."""
+        _began = time.monotonic()  # Reports of stalls read it.
+        try:
+            while True:
+                with contextlib.suppress(Empty):
+                    return self._caller.get(timeout=_OFTEN)
+                if _interrupt.is_overdue():
+                    _interrupt.deliver()
+        except BaseException:
+            self.patience = _interrupt.PATIENCE
+            raise
+
+    def _end_interrupted(self, thread: threading.Thread) -> None:
+        """Interrupt the replica that a thread runs too; what Python cannot interrupt is left."""
+        patience = self.patience or 0.0
+        self.patience = 0.0  # Another interrupt leaves it at once.
+        interrupt(thread)
+        if join_all([thread], patience):
+            from mirrored._stalls import whereabouts
+
+            logger.warning(
+                "A replica did not end %.4g seconds after an interrupt, and is left in code that "
+                "Python cannot interrupt: %s. It ends when that returns.\n%s",
+                *(patience, *whereabouts(thread)),
+            )
 
     def _start_thread(self, first: _Replica) -> None:
         thread = new_thread(f"mirrored-replica-{first.number}", self._run_from, first)
@@ -262,6 +305,7 @@ class _Relay:
                 replica.waiting = False
         if self._stopping:
             raise _Stopped
+        replica.began = time.monotonic()
         merged, replica.merged = replica.merged, None
         return merged
 

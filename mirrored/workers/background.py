@@ -6,6 +6,7 @@ One thread makes them, in the order in which they were begun, which is the same 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
@@ -34,6 +35,7 @@ class PendingSum:
         Raises:
             WorkerError: Another worker failed, ended, or made another call.
         """
+        _began = time.monotonic()  # Reports of stalls read it.
         while not self._over.wait(_OFTEN):
             if _interrupt.is_overdue():
                 _interrupt.deliver()

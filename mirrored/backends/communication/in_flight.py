@@ -10,6 +10,7 @@ import os
 import queue
 import sys
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -238,6 +239,7 @@ class Workers:
         Raises:
             CollectiveTimeoutError: It was not so by the call's deadline.
         """
+        _began = time.monotonic()  # Reports of stalls read it.
         for pause in pauses(self.clock):
             if done():
                 return
@@ -247,6 +249,7 @@ class Workers:
 
     def rest_until(self, over: Callable[[], bool]) -> None:
         """Return when a function says so, in any thread."""
+        _began = time.monotonic()  # Reports of stalls read it.
         for pause in pauses(self.clock):
             if over():
                 return

@@ -451,6 +451,7 @@ class Watch:
         if self.workers.is_worker:
             self.workers.wait(done)
             return
+        _began = time.monotonic()  # Reports of stalls read it.
         with self._lock:
             aborts = self._abort_count - (self._aborting is not None)
         self._tell()  # Of what ended before: whatever ends from here on is counted.

@@ -105,6 +105,7 @@ class Coordinator:
         Raises:
             RuntimeError: Threads go on.
         """
+        _began = time.monotonic()  # Reports of stalls read it.
         left = [*self._threads, *(threads or ())]
         while any(thread.is_alive() for thread in left) and not self.wait_for_stop(_POLL):
             pass
