@@ -10,17 +10,22 @@ from op_row import NUMBERS, Array, Case, Row, Shape
 Pairs = tuple[tuple[int, int], ...]
 
 
+def _counts(sizes: Shape, taps: Shape, strides: Shape, padding: Pairs, dilations: Shape) -> Shape:
+    """Return how many windows there are along each axis."""
+    return tuple(
+        max(0, (sum((size, *ends)) - (each - 1) * dilation - 1) // stride + 1)
+        for size, ends, each, stride, dilation in zip(
+            sizes, padding, taps, strides, dilations, strict=True
+        )
+    )
+
+
 def _places(
     sizes: Shape, taps: Shape, strides: Shape, padding: Pairs, dilations: Shape
 ) -> tuple[Array, Shape]:
     """Return which element each tap of each window reads, -1 for padding; and how many windows."""
     numbers = np.pad(np.arange(math.prod(sizes)).reshape(sizes), padding, constant_values=-1)
-    counts = tuple(
-        max(0, (size - (each - 1) * dilation - 1) // stride + 1)
-        for size, each, stride, dilation in zip(
-            numbers.shape, taps, strides, dilations, strict=True
-        )
-    )
+    counts = _counts(sizes, taps, strides, padding, dilations)
     along = [
         np.add.outer(np.arange(each) * dilation, np.arange(count) * stride).reshape(-1)
         for each, count, stride, dilation in zip(taps, counts, strides, dilations, strict=True)
@@ -184,8 +189,7 @@ class Geometry(NamedTuple):
 
     def windows(self, taps: Shape, channels: int) -> Shape:
         """Return the shape of results."""
-        _, counts = _places(self.x[1:-1], taps, **self.attrs)
-        return (self.x[0], *counts, channels)
+        return (self.x[0], *_counts(self.x[1:-1], taps, **self.attrs), channels)
 
     def deeper(self) -> "Geometry":
         """Return the same with another axis in front of the spatial ones."""

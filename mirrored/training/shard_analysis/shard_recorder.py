@@ -6,6 +6,7 @@ function is recorded again for other sizes, which shows how it follows from them
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -340,12 +341,13 @@ def recordings(others: Sequence[int]) -> Iterator[ShardRecorder]:
 
 def sizes_beside(others: Sequence[int]) -> tuple[Sizes, Sizes]:
     """Return two pairs of sizes that divide none of the others."""
-    primes = [
+    found = (
         number
         for number in range(41, 400)
         if all(number % n for n in range(2, int(number**0.5) + 1))
         and all(other % number or not other for other in others)
-    ]
+    )
+    primes = list(islice(found, 4))
     return Sizes(primes[2], primes[0]), Sizes(primes[3], primes[1])
 
 
