@@ -275,7 +275,7 @@ def test_bits_do_not_depend_on_the_cards(emulated_cuda: Callable[..., Any]) -> N
     """Three cards, one, and virtual ones, whose streams run late and in a random order."""
     hashes = set()
     for seed, layout in enumerate(([1, 1, 1], [1], [2, 1])):
-        for eager in (False, True):
+        for eager in (False, True) if seed == 2 else (False,):
             devices.reset_devices()
             layers.reset_names()
             mr.random.set_seed(7)
