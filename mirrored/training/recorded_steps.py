@@ -41,7 +41,7 @@ class RecordedSteps(StepDriver):
         super().__init__(plan)
         self._traces = plan.model.__state__.traces
         plan.keep()
-        self._stepped = False
+        self._stepped = self._replayed = False
         self._slots: list[tuple[Slots, Any]] = []  # With what was in them before.
         self._weighed = False
 
@@ -49,12 +49,14 @@ class RecordedSteps(StepDriver):
         self, span: Span, where: Callable[[int], str], take: Take, going_on: Callable[[], bool]
     ) -> None:
         """Take a step of training for each batch; see `StepDriver`."""
-        self._stepped, self._slots = False, []
+        self._stepped, self._replayed, self._slots = False, False, []
         try:
             super().train(span, where, take, going_on)
-        except BaseException:  # Slots that were made for a first step which then failed go.
+        except BaseException as error:  # Slots that were made for a first step which failed go.
+            # An interrupt, which is no `Exception`, may hide that the step was written.
+            stays = self._stepped or (self._replayed and not isinstance(error, Exception))
             for slots, before in self._slots:
-                if not self._stepped and slots.snapshot().keys() != before.keys():
+                if not stays and slots.snapshot().keys() != before.keys():
                     slots.restore(before)
                     self._traces.clear()
             raise
@@ -111,6 +113,7 @@ class RecordedSteps(StepDriver):
             }
 
         with self._traces.lock:
+            self._replayed = True
             return trace.run(span.count, feed, report, self._traces.arenas)
 
     # ------------------------------------------------------------------ recording

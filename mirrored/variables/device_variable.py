@@ -18,7 +18,7 @@ from mirrored._contexts import Within
 from mirrored.backends import Storage
 from mirrored.devices import Device
 from mirrored.devices.work_timing import copy_from_host, copy_within
-from mirrored.errors import OperatorNotAllowedInGraphError
+from mirrored.errors import OperatorNotAllowedInGraphError, ResourceExhaustedError
 from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.hooks import RecordedTensor, active_listeners, active_recorder, only, recorded_by
 from mirrored.ops.op import OPS
@@ -339,7 +339,11 @@ class DeviceVariable(Variable, plain=True):
         elif recorder is not None:
             recorder.write(self, value)
         elif self._stays_in is not None:
-            copy_within(self._device, value._array, self._tensor._array, "AssignVariableOp")
+            try:
+                copy_within(self._device, value._array, self._tensor._array, "AssignVariableOp")
+            except ResourceExhaustedError:  # Others may be written by now: it moves there instead.
+                self._tensor, self._stays_in, self._offset = value, None, 0
+                Moves.count += 1
         else:
             self._tensor = value
         if method in ("assign", "change"):  # The others were logged when they were computed.

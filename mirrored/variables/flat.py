@@ -48,6 +48,9 @@ class FlatVariable:
 
     def pinned(self) -> tuple[VariableStorage, int]:
         """Return the memory that holds the values, and their offset in it."""
+        with variable_writes:
+            _bring_together(self.members, sum(member.size for member in self.members))
+            self._stays_in = self.members[0].pinned()[0]
         return self._stays_in, 0
 
     def read_value(self) -> Tensor:

@@ -6,6 +6,7 @@ A step that fails leaves the model as it was before or after a whole step, and t
 import gc
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from mirrored.errors import (
     ResourceExhaustedError,
 )
 from mirrored.program.streamed import stream_plan
+from mirrored.program.streamed.staging import Result
 
 TOLERANCE = 2e-5
 
@@ -190,6 +192,59 @@ def test_no_memory_in_a_step(
         )
     model.fit(X, Y, batch_size=10, verbose=0)
     assert all(np.isfinite(each).all() for each in state(model))
+
+
+@pytest.mark.parametrize(
+    ("function", "calls"),
+    [("launchKernel", 5), pytest.param("memcpyAsync", 30, marks=pytest.mark.slow)],
+)
+@pytest.mark.parametrize("cards", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_no_memory_at_the_end_of_a_step(
+    cards: int, function: str, calls: int, emulated_cuda: Emulate
+) -> None:
+    """One card has the new values when the next one is asked to write them."""
+    emulator = emulated_cuda(cards=cards)
+    model = make(make_devices((1,) * cards))
+
+    def fit_three_steps() -> None:
+        model.fit(X[:30], Y[:30], batch_size=10, shuffle=False, verbose=0)
+
+    fit_three_steps()
+    emulator.fail(function, 2, after=1 << 20)  # To count the calls.
+    fit_three_steps()
+    counted = emulator._injected.pop()
+    last = (1 << 20) - counted.after
+    for call in range(last - calls, last + 1):
+        emulator.fail(function, 2, after=call)
+        with suppress(ResourceExhaustedError):
+            fit_three_steps()
+        emulator._injected.clear()
+        state(model)  # That of replicas is alike.
+    if function == "launchKernel":
+        for _ in range(2):
+            emulator.fail(function, 2, after=5)
+        with pytest.raises(ResourceExhaustedError) as caught:
+            fit_three_steps()
+        assert "load a checkpoint" in caught.value.__notes__[0]
+
+
+def test_slots_of_a_step_whose_result_an_interrupt_hides(
+    emulated_cuda: Emulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emulated_cuda()
+    model = make(make_devices((2,)))
+    wait = Result.wait
+
+    def interrupted(self: Result) -> bool:
+        wait(self)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Result, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:10], Y[:10], batch_size=10, shuffle=False, verbose=0)
+    monkeypatch.undo()
+    assert int(model.optimizer.iterations) == 1
+    assert any(np.any(slot.numpy()) for slot in model.optimizer.variables[2:])
 
 
 @pytest.mark.parametrize(

@@ -127,3 +127,22 @@ def test_the_last_come_first_but_whole_cache_lines_before_all() -> None:
 def test_each_dtype_is_a_group_of_its_own() -> None:
     double = mr.Variable(np.zeros(3))
     assert packing_groups([*of_sizes(16, 5), double]) == [[0, 1], [2]]
+
+
+def test_a_member_that_is_written_where_a_card_is_full(emulated_cuda: Callable[..., Any]) -> None:
+    """It leaves the memory that all are in, so that no write of a step fails behind another one."""
+    emulator = emulated_cuda()
+    with mr.device("GPU:0"):
+        members = variables()
+        flat = pack(members)
+        home, _ = flat.pinned()
+        value = mr.constant(5.0)
+        for _ in range(2):
+            emulator.fail("memcpyAsync", 2)
+        members[1].commit(value)
+        assert [float(members[1].numpy()), float(value.numpy())] == [5.0, 5.0]
+        assert members[1]._stays_in is None
+        again, _ = flat.pinned()  # As before a recorded step, which finds it elsewhere.
+    assert again is not home
+    assert [v.pinned() for v in members] == [(again, 0), (again, 6), (again, 7)]
+    assert [float(v.numpy().sum()) for v in members] == [15.0, 5.0, 17.0]

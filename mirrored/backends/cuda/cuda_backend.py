@@ -238,7 +238,8 @@ class CudaBackend:
             if backend.memory not in (self.memory, *self._peers):
                 card_memory.let_read(self._cupy.cuda.runtime, self.device.id, backend.device.id)
                 self._peers.add(backend.memory)
-            self._cupy.cuda.runtime.memcpyPeerAsync(
+            self.xp.insist(
+                self._cupy.cuda.runtime.memcpyPeerAsync,
                 target.data.ptr,
                 self.device.id,
                 source.data.ptr,
@@ -368,7 +369,8 @@ class CudaBackend:
     def _bring(self, pinned: NDArray[Any], target: Any, stream: Any) -> None:
         """Copy pinned memory to the card, on a stream."""
         runtime = self._cupy.cuda.runtime
-        runtime.memcpyAsync(
+        self.xp.insist(
+            runtime.memcpyAsync,
             target.data.ptr,
             pinned.ctypes.data,
             target.nbytes,
@@ -385,9 +387,10 @@ class CudaBackend:
         """Copy arrays into pinned memory after the work so far; see `StreamBackend`."""
         runtime = self._cupy.cuda.runtime
         with self.entered():
+            copy, kind = runtime.memcpyAsync, runtime.memcpyDeviceToHost
             for source, target in copies:
-                to, where, kind = target.ctypes.data, source.data.ptr, runtime.memcpyDeviceToHost
-                runtime.memcpyAsync(to, where, source.nbytes, kind, self.stream.ptr)
+                to, where = target.ctypes.data, source.data.ptr
+                self.xp.insist(copy, to, where, source.nbytes, kind, self.stream.ptr)
             return self._events.recorded(self.stream)
 
 

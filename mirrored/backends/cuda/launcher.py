@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from mirrored.backends.backend import OutOfPoolMemory
 from mirrored.backends.cuda import solver
 from mirrored.backends.cuda.blas import Blas
 from mirrored.backends.cuda.compiling import Modules, Source
+from mirrored.backends.cuda.current_card import translation
 
 Shape = tuple[int, ...]
 # The shape and dtype of an array, as in the library's TensorSpec.
@@ -58,7 +60,26 @@ class Launcher:
             shared: Bytes of dynamic shared memory.
         """
         kernel = self.kernel(source, name)
-        kernel(blocks, threads, tuple(map(_argument, args)), shared_mem=shared)
+        self.insist(kernel, blocks, threads, tuple(map(_argument, args)), shared_mem=shared)
+
+    def insist(self, function: Callable[..., None], *args: Any, **options: Any) -> None:
+        """Ask CUDA for work, and where the card is full ask once more.
+
+        What others run there takes memory for a moment. A step that has begun to write goes on.
+
+        Args:
+            function: The function that asks for it, on a stream of this card.
+            *args: Its arguments; so are the options.
+            **options: Those given by name.
+        """
+        try:
+            function(*args, **options)
+        except Exception as error:
+            capturing = self._cupy.cuda.runtime.streamIsCapturing
+            full = isinstance(translation(error, ""), OutOfPoolMemory)
+            if not full or capturing(self._stream.ptr):
+                raise
+            function(*args, **options)
 
     def prepare(self, method: str, args: tuple[Any, ...]) -> None:
         """Make what a call of a method will need: its kernel, compiled, or a library's handle."""
@@ -73,7 +94,8 @@ class Launcher:
         """Copy one contiguous array of this card into another one of as many bytes."""
         if target.nbytes:
             runtime = self._cupy.cuda.runtime
-            runtime.memcpyAsync(
+            self.insist(
+                runtime.memcpyAsync,
                 target.data.ptr,
                 source.data.ptr,
                 target.nbytes,
@@ -84,8 +106,8 @@ class Launcher:
     def clear(self, target: Any) -> None:
         """Set all bytes of a contiguous array to 0."""
         if target.nbytes:
-            runtime = self._cupy.cuda.runtime
-            runtime.memsetAsync(target.data.ptr, 0, target.nbytes, self._stream.ptr)
+            clear = self._cupy.cuda.runtime.memsetAsync
+            self.insist(clear, target.data.ptr, 0, target.nbytes, self._stream.ptr)
 
     def matmul(self, out: Any, a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> None:
         """Write a product of matrices; see `Blas`."""

@@ -5,6 +5,7 @@ the host, each part of it is.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -39,7 +40,9 @@ class GraphLaunch:
             self._captured, self._runs = None, 0
             self._settings = self._backend.settings
         if self._runs == 1:
-            self._captured = self._backend.capture(self._work)
+            # Where the card has no room for a graph, its kernels one by one need less.
+            with suppress(ResourceExhaustedError):
+                self._captured = self._backend.capture(self._work)
         self._runs += 1
         if self._captured is not None:
             try:

@@ -16,7 +16,7 @@ from mirrored.backends import Backend, Storage
 from mirrored.backends.communication.watch import WATCH
 from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.devices.work_timing import observers
-from mirrored.errors import CollectiveError
+from mirrored.errors import CollectiveError, ResourceExhaustedError
 from mirrored.ops.host_tensor import HostRows
 from mirrored.program.buffers import Arenas, Buffers
 from mirrored.program.dataflow import Graph, ancestors
@@ -261,6 +261,11 @@ class StreamedProgram:
         try:
             yield
         except BaseException as error:
+            if isinstance(error, ResourceExhaustedError) and self.graph.writes:
+                error.add_note(
+                    "If it was at the end of a step, only some variables have its values: load a "
+                    "checkpoint."
+                )
             self._reported.forget()
             if isinstance(error, CollectiveError) or self._is_stopped:
                 _take_back([undo])
