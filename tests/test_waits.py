@@ -3,6 +3,7 @@
 `ROWS` is the table; tests are made of it, and the page for users has a line for each of its rows.
 """
 
+import ast
 import contextlib
 import re
 import signal
@@ -24,6 +25,7 @@ from mirrored.data import prefetching, py_dataset
 pytestmark = pytest.mark.usefixtures("no_deadlock")
 
 TESTS = Path(__file__).parent
+LIBRARY = Path(mr.__file__).parent
 PAGE = TESTS.parent / "docs" / "howto" / "stalls.md"
 REPLICAS = 3
 
@@ -237,6 +239,92 @@ def test_the_tests_that_the_table_names_are_there() -> None:
         for test in row if isinstance(row, list) else ():
             file, _, name = test.partition(":")
             assert f"\ndef {name}(" in (TESTS / file).read_text(), test
+
+
+BLOCKING = {"acquire", "allgather", "allreduce", "Barrier", "Dup", "get", "join", "sleep", "wait"}
+# Functions that call these and are not in `WAITS`, by why they need not be.
+OTHERS = {
+    "it calls what is in the table": {
+        "_files.py:wait_for_save",
+        "_threads.py:Task.end",
+        "backends/communication/connection.py:Connection._abort",
+        "backends/communication/connection.py:Connection._issued",
+        "backends/communication/connection.py:Connection._locked",
+        "backends/communication/connection.py:Connection._returned",
+        "backends/communication/connection.py:Connection._see_interrupted",
+        "backends/communication/in_flight.py:CallLock.acquire",
+        "backends/communication/watch.py:Watch.finish",
+        "compat/v1/coordinator.py:Coordinator.__exit__",
+        "distribute/bandwidth.py:_seconds.timed",
+        "distribute/cross_device_ops/sums_meanwhile.py:SumsMeanwhile._wait",
+        "program/streamed/streamed_program.py:StreamedProgram._settle",
+        "program/streamed/streamed_program.py:StreamedProgram.run",
+        "program/thread_pool.py:ThreadPool._end_all",
+        "program/thread_pool.py:_wait_for",
+        "workers/background.py:Background.drain",
+    },
+    "it does not block, or for a bounded time": {
+        "backends/communication/in_flight.py:CallLock.try_acquire",
+        "backends/communication/in_flight.py:Handle.failure",
+        "backends/communication/in_flight.py:_Lent.join",
+        "backends/cuda/nccl.py:NcclCommunicator.abort",
+        "backends/selftest/__init__.py:_end",
+        "program/thread_pool.py:_taken",
+        "workers/notices.py:Notices.look",
+    },
+    "a card's stream waits, not the thread": {
+        "backends/cuda/cuda_backend.py:CudaBackend.copy_across",
+        "distribute/bandwidth.py:_Queued.__init__",
+        "distribute/cross_device_ops/nccl_all_reduce.py:_all_reduce",
+        "program/streamed/graph_launch.py:_Sums.start",
+        "program/streamed/graph_launch.py:_fork",
+        "program/streamed/graph_launch.py:_join",
+        "program/streamed/graph_launch.py:_wait",
+    },
+    "who waits for its thread has a deadline, and is in the table": {
+        "backends/communication/in_flight.py:Handle._alone",
+        "backends/selftest/sums.py:_Check._late",
+        "backends/selftest/sums.py:_abort",
+    },
+    "it makes the reports": {"_stalls.py:StallReporter._run", "_stalls.py:StallReporter.stop"},
+}
+
+
+def blocking_functions(path: Path) -> set[str]:
+    """Return the qualified names of a file's functions that call what may block."""
+    text = path.read_text()
+    names: set[str] = set()
+
+    def walk(node: ast.AST, name: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            inner = name
+            if isinstance(child, ast.FunctionDef | ast.ClassDef):
+                inner = f"{name}.{child.name}".removeprefix(".")
+            elif isinstance(child, ast.Call) and isinstance(child.func, ast.Attribute):
+                called, receiver = child.func.attr, child.func.value
+                takes = bool(child.args) or isinstance(receiver, ast.Constant)
+                if called in BLOCKING and not (
+                    (called == "join" and takes) or (called == "get" and (takes or not queues))
+                ):
+                    names.add(name)
+            walk(child, inner)
+
+    queues = "SimpleQueue" in text
+    if any(f".{name}(" in text for name in BLOCKING):
+        walk(ast.parse(text), "")
+    return names - {""}
+
+
+@pytest.mark.slow
+def test_what_blocks_is_in_the_table() -> None:
+    blocking = {
+        f"{path.relative_to(LIBRARY)}:{name}"
+        for path in LIBRARY.rglob("*.py")
+        for name in blocking_functions(path)
+    }
+    others = set().union(*OTHERS.values())
+    assert blocking - set(WAITS) - others == set()
+    assert others <= blocking - set(WAITS)  # Those that are gone need no line.
 
 
 # ------------------------------------------------------------------------------ the tests of it
