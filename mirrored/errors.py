@@ -187,6 +187,37 @@ class ReplicasDifferError(RuntimeError):
         self.step = step
 
 
+class StepDiffersError(RuntimeError):
+    """A step of training wrote other bits when it was repeated: a device computes wrong.
+
+    Args:
+        *args: What any exception takes: the text.
+        variable: What the attribute of this name is; so are the others.
+
+    Attributes:
+        variable: The name of the first variable that differs.
+        step: The number of the step in its `fit`, from 1.
+        devices: The names of two devices that computed other bits of it: in the step, and in its
+            repetition. They are the same where one device repeated its own work.
+        wrong_device: That one of them with which a third one does not agree; None where that is
+            not known.
+    """
+
+    def __init__(
+        self,
+        *args: object,
+        variable: str = "",
+        step: int | None = None,
+        devices: _Sequence[str] = (),
+        wrong_device: str | None = None,
+    ) -> None:
+        super().__init__(*args)
+        self.variable = variable
+        self.step = step
+        self.devices = tuple(devices)
+        self.wrong_device = wrong_device
+
+
 class OperatorNotAllowedInGraphError(TypeError):
     """Python asked for the value of a tensor while its function was being recorded."""
 

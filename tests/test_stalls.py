@@ -1,7 +1,6 @@
 """Threads that make no progress are reported: what they wait for, for whom, and their stacks."""
 
 import ast
-import functools
 import logging
 import subprocess
 import sys
@@ -24,7 +23,6 @@ from mirrored._threads import Task, start
 LIBRARY = Path(mr.__file__).parent
 
 
-@functools.cache
 def functions_in(path: Path) -> set[str]:
     """Return the qualified names of a file's functions and methods."""
     names: set[str] = set()
@@ -78,10 +76,10 @@ def blocked(program: Callable[[Held], object]) -> Iterator[None]:
         assert not thread.is_alive()
 
 
-def reported(done: Callable[[str], bool], pause: float = 0.002) -> str:
+def reported(done: Callable[[str], bool], pause: float = 0.02) -> str:
     """Return the report of a stall, once all threads have come to where they wait."""
     reporter, now = StallReporter(10.0), 0.0
-    for _ in range(10_000):
+    for _ in range(200):
         now += 10.0
         text = reporter.look(now)
         if text is not None and done(text):
@@ -113,6 +111,15 @@ def prefetched(held: Held) -> None:
     assert len(list(dataset.prefetch(1))) == 2
 
 
+def mapped(held: Held) -> None:
+    def change(x: Any) -> Any:
+        held.block()
+        return x
+
+    dataset = mr.data.Dataset.range(2).map(lambda x: mr.py_function(change, [x], "int64"))
+    assert len(list(dataset.prefetch(1))) == 2
+
+
 class Batches(mr.keras.utils.PyDataset):
     """Batches of which one blocks."""
 
@@ -135,12 +142,6 @@ def fitted(held: Held) -> None:
     model.fit(Batches(held), verbose=0, shuffle=False)
 
 
-def pooled(held: Held) -> None:
-    pool = mr.program.ThreadPool(3)
-    pool.run([lambda: None, held.block, lambda: None])
-    pool.close()
-
-
 def saved(held: Held) -> None:
     task = Task("mirrored-save", held.block, lambda: None, False)
     start(task.thread)
@@ -158,7 +159,6 @@ def saved(held: Held) -> None:
         (prefetched, ["`Held.block`", "waits for an element that `prefetch` creates"]),
         (fitted, ["`Held.block`", "waits for a batch that a thread of a PyDataset creates"]),
         (saved, ["thread 'user' waits for an asynchronous save"]),
-        (pooled, ["'mirrored-worker-1'", "waits for the other threads of a recorded step"]),
     ],
 )
 def test_who_waits_and_for_whom(program: Callable[[Held], object], texts: list[str]) -> None:

@@ -21,5 +21,6 @@ _public_module(
         "mirrored.training.callbacks.swap_ema_weights": "SwapEMAWeights",
         "mirrored.training.callbacks.tensorboard": "TensorBoard",
         "mirrored.training.callbacks.terminate_on_nan": "TerminateOnNaN",
+        "mirrored.training.callbacks.verify_steps": "VerifySteps",
     },
 )

@@ -15,3 +15,4 @@ from mirrored.training.callbacks.monitor_callback import ReduceLROnPlateau as Re
 from mirrored.training.callbacks.swap_ema_weights import SwapEMAWeights as SwapEMAWeights
 from mirrored.training.callbacks.tensorboard import TensorBoard as TensorBoard
 from mirrored.training.callbacks.terminate_on_nan import TerminateOnNaN as TerminateOnNaN
+from mirrored.training.callbacks.verify_steps import VerifySteps as VerifySteps

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from mirrored.program.dataflow import COPY, SHARED, Graph, Node
-from mirrored.program.replay import Feed, Feeder
+from mirrored.program.replay import Feeder
 
 # What only brings replicas' values together. It moves to the lane that has all of its inputs.
 _JOINING = frozenset(("AddN", "ConcatV2", COPY.name))
@@ -43,7 +43,9 @@ def put_in_lanes(graph: Graph, lanes: Sequence[int]) -> None:
     graph.nodes.sort(key=lambda node: turns[node])
 
 
-def by_lane(graph: Graph, feed: Callable[[Any], Mapping[int, Feeder]]) -> Feed:
+def by_lane(
+    graph: Graph, feed: Callable[[Any], Mapping[int, Feeder]]
+) -> Callable[[Sequence[Any]], dict[int, Feeder]]:
     """Return what feeds lanes.
 
     Args:

@@ -17,6 +17,7 @@ from mirrored.training.functional_graph import FunctionalGraph
 
 if TYPE_CHECKING:
     from mirrored.training.model import Model
+    from mirrored.training.step_verification import StepVerifier
 
 
 class ModelState(LayerState):
@@ -38,6 +39,7 @@ class ModelState(LayerState):
         compilation: What `compile` made.
         uncompiled_eagerly: Whether it is to run eagerly, as long as it is not compiled.
         step_functions: What `make_train_function` and its like made.
+        verifier: What repeats some of the steps that train; None: none is repeated.
     """
 
     strategy: Strategy
@@ -55,6 +57,7 @@ class ModelState(LayerState):
         self.compilation: Compilation | None = None
         self.uncompiled_eagerly = False
         self.step_functions: dict[str, Any] = {}
+        self.verifier: StepVerifier | None = None
 
     @property
     def inputs(self) -> list[SymbolicTensor]:

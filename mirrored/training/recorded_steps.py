@@ -90,7 +90,7 @@ class RecordedSteps(StepDriver):
             return going_on()
 
         try:
-            return self._replay(trace, part, sharding, note)
+            return self._replay(trace, part, sharding, note, trains=kind == "train")
         except GuardFailed as failed:
             raise NotFinite(failed.step, totals, failed.outputs) from None
         finally:
@@ -102,7 +102,15 @@ class RecordedSteps(StepDriver):
                 rows = [row_of(totals, row) for row in rows]
             take(rows, part.size)
 
-    def _replay(self, trace: Trace, span: Span, sharding: Sharding, report: Report) -> bool:
+    def _replay(
+        self,
+        trace: Trace,
+        span: Span,
+        sharding: Sharding,
+        report: Report,
+        *,
+        trains: bool = False,
+    ) -> bool:
         """Run a recorded step for each batch of a span; return whether to go on."""
         width = len(span.arrays.columns)
 
@@ -112,8 +120,11 @@ class RecordedSteps(StepDriver):
                 for replica, rows in enumerate(sharding.slices)
             }
 
+        verifier = self._model.__state__.verifier if trains else None
         with self._traces.lock:
             self._replayed = True
+            if verifier is not None:
+                return verifier.run(trace, span.count, feed, report, self._traces.arenas)
             return trace.run(span.count, feed, report, self._traces.arenas)
 
     # ------------------------------------------------------------------ recording
