@@ -1,6 +1,7 @@
 """Threads that make no progress are reported: what they wait for, for whom, and their stacks."""
 
 import ast
+import functools
 import logging
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from mirrored._threads import Task, start
 LIBRARY = Path(mr.__file__).parent
 
 
+@functools.cache
 def functions_in(path: Path) -> set[str]:
     """Return the qualified names of a file's functions and methods."""
     names: set[str] = set()
@@ -76,10 +78,10 @@ def blocked(program: Callable[[Held], object]) -> Iterator[None]:
         assert not thread.is_alive()
 
 
-def reported(done: Callable[[str], bool], pause: float = 0.02) -> str:
+def reported(done: Callable[[str], bool], pause: float = 0.002) -> str:
     """Return the report of a stall, once all threads have come to where they wait."""
     reporter, now = StallReporter(10.0), 0.0
-    for _ in range(200):
+    for _ in range(10_000):
         now += 10.0
         text = reporter.look(now)
         if text is not None and done(text):
@@ -111,15 +113,6 @@ def prefetched(held: Held) -> None:
     assert len(list(dataset.prefetch(1))) == 2
 
 
-def mapped(held: Held) -> None:
-    def change(x: Any) -> Any:
-        held.block()
-        return x
-
-    dataset = mr.data.Dataset.range(2).map(lambda x: mr.py_function(change, [x], "int64"))
-    assert len(list(dataset.prefetch(1))) == 2
-
-
 class Batches(mr.keras.utils.PyDataset):
     """Batches of which one blocks."""
 
@@ -142,6 +135,12 @@ def fitted(held: Held) -> None:
     model.fit(Batches(held), verbose=0, shuffle=False)
 
 
+def pooled(held: Held) -> None:
+    pool = mr.program.ThreadPool(3)
+    pool.run([lambda: None, held.block, lambda: None])
+    pool.close()
+
+
 def saved(held: Held) -> None:
     task = Task("mirrored-save", held.block, lambda: None, False)
     start(task.thread)
@@ -159,6 +158,7 @@ def saved(held: Held) -> None:
         (prefetched, ["`Held.block`", "waits for an element that `prefetch` creates"]),
         (fitted, ["`Held.block`", "waits for a batch that a thread of a PyDataset creates"]),
         (saved, ["thread 'user' waits for an asynchronous save"]),
+        (pooled, ["'mirrored-worker-1'", "waits for the other threads of a recorded step"]),
     ],
 )
 def test_who_waits_and_for_whom(program: Callable[[Held], object], texts: list[str]) -> None:

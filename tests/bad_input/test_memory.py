@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import mirrored as mr
+from mirrored.backends.backend import OutOfPoolMemory
+from mirrored.backends.host import CountingPool
 from mirrored.errors import ResourceExhaustedError
 
 CLASSES = 3
@@ -279,3 +281,61 @@ def test_a_recorded_function_without_room(simulate: Callable[..., Any]) -> None:
     with pytest.raises(ResourceExhaustedError, match=text):
         squares(x)
     assert float(squares(mr.zeros((10, 10)))) == 100.0
+
+
+@pytest.mark.parametrize(
+    ("count", "every", "options"),
+    [
+        (2, 3, {}),
+        pytest.param(3, 1, {"steps_per_execution": 2}, marks=pytest.mark.slow),
+        pytest.param(2, 13, {"run_eagerly": True}, marks=pytest.mark.slow),
+    ],
+)
+def test_no_memory_at_any_allocation_of_a_first_step(
+    count: int,
+    every: int,
+    options: dict[str, Any],
+    state: Callable[[mr.Model], list[bytes]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Moving statistics, slots and counters of all replicas are as before, or as after the step."""
+    mr.config.experimental.set_simulated_gpus(count, memory_limit=64)
+    strategy, reserve, left = mr.MirroredStrategy(), CountingPool.reserve, -1
+
+    def refuse(pool: CountingPool, nbytes: int) -> None:
+        nonlocal left
+        left -= 1
+        if -4 <= left < 0:  # It is asked for again before the step fails.
+            raise OutOfPoolMemory(nbytes, pool)
+        reserve(pool, nbytes)
+
+    def make() -> mr.Model:
+        mr.random.set_seed(2)
+        with strategy.scope():
+            layers = [mr.layers.Dense(4), mr.layers.BatchNormalization(), mr.layers.Dense(CLASSES)]
+            model = mr.Sequential([mr.layers.Input((64,)), *layers])
+            inner = mr.optim.SGD(0.1, momentum=0.9, gradient_accumulation_steps=2)
+            model.compile(mr.optim.LossScaleOptimizer(inner, 8.0), "mse", **options)
+        return model
+
+    def fit(model: mr.Model) -> None:
+        model.fit(WIDE, WIDE[:, :CLASSES], batch_size=12, shuffle=False, verbose=0)
+
+    whole = make()
+    fit(whole)
+    call, raised = 1, 0
+    while left < 0:
+        model = make()
+        before = state(model)
+        with monkeypatch.context() as patch:
+            patch.setattr(CountingPool, "reserve", refuse)
+            left = call
+            try:
+                fit(model)
+            except ResourceExhaustedError:
+                raised += 1
+                assert state(model) == before
+            else:
+                assert state(model) == state(whole)
+        call += every
+    assert raised > 5

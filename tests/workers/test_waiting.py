@@ -1,6 +1,7 @@
 """How a worker waits: what ends it, and what the errors say."""
 
 import math
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from case_table import cases
 
 from mirrored import _interrupt
+from mirrored._stalls import StallReporter
 from mirrored.errors import WorkerError, WorkerTimeoutError
 from mirrored.workers import waiting as module
 from mirrored.workers.notices import ENDED, FAILED, Notice
@@ -182,3 +184,21 @@ def test_another_process_is_not_mistaken_for_it(changes: dict[str, int | str]) -
     assert this is not None
     assert processor_ticks(this._replace(**changes)) is None  # type: ignore[arg-type]
     assert processor_ticks(None) is None
+
+
+def test_a_report_of_a_stall_names_call_and_worker() -> None:
+    over = threading.Event()
+    thread = threading.Thread(target=wait, args=(Notices(), over.is_set), name="user")
+    thread.start()
+    try:
+        reporter, expected = StallReporter(10.0), f"waits for other workers: {CALL}; worker 2"
+        for now in range(0, 100_000, 10):
+            text = reporter.look(float(now))
+            if text is not None and expected in text:
+                break
+            time.sleep(0.001)
+        else:
+            pytest.fail("no such report")
+    finally:
+        over.set()
+        thread.join(60.0)
