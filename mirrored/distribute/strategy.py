@@ -43,6 +43,7 @@ from mirrored.ops.rng_state import ShardPosition
 from mirrored.ops.tensor import Operators
 from mirrored.program import Function, ThreadPool, functions_run_eagerly
 from mirrored.variables import Variable
+from mirrored.variables.device_variable import Undone
 from mirrored.variables.variable import creators_with
 
 if TYPE_CHECKING:
@@ -293,7 +294,9 @@ class Strategy(StrategyBase, _overrides.Subclassable):
             return function.under(self, self.run)(*bound, *args, **kwargs)
         count = self.local_replicas
         check_parts((args, kwargs), count)
-        with self.scope():
+        # A recorder writes at its end; op by op, writes before a device is full are taken back.
+        whole = contextlib.nullcontext() if recorder is not None else Undone().where_full()
+        with self.scope(), whole:
             results = run_replicas(
                 self,
                 fn,

@@ -142,8 +142,26 @@ class Undone:
             yield
         finally:
             _undone.reset(token)
-            for variable, value in self._before.values():
-                variable._give_back(value)
+            self._restore()
+
+    @contextmanager
+    def where_full(self) -> Iterator[None]:
+        """Return a context that restores them only where a device runs out of memory in it."""
+        if _undone.get() is not None:
+            yield  # Who is around it decides.
+            return
+        token = _undone.set(self)
+        try:
+            yield
+        except ResourceExhaustedError:
+            self._restore()
+            raise
+        finally:
+            _undone.reset(token)
+
+    def _restore(self) -> None:
+        for variable, value in self._before.values():
+            variable._give_back(value)
 
     def written(self) -> dict[int, "DeviceVariable"]:
         """Return the variables that were written, by their ids."""

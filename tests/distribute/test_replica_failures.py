@@ -11,11 +11,14 @@ from replica_context import context, in_use, number
 
 import mirrored as mr
 from mirrored import ops
+from mirrored.devices import Device
 from mirrored.distribute import (
     MirroredStrategy,
     PerReplica,
     replicas,
 )
+from mirrored.distribute.distributed_variables import copies_of
+from mirrored.errors import ResourceExhaustedError
 
 pytestmark = pytest.mark.usefixtures("no_deadlock", "no_thread_left")
 
@@ -309,3 +312,69 @@ def test_a_run_keeps_nothing(strategy: MirroredStrategy) -> None:
     assert in_use() != before
     del result
     assert in_use() == before
+
+
+@pytest.mark.parametrize(
+    ("count", "optimizer", "every"),
+    [
+        (2, "sgd", 5),
+        pytest.param(1, "scaled", 5, marks=pytest.mark.slow),
+        pytest.param(3, "adam", 17, marks=pytest.mark.slow),
+        *(
+            pytest.param(count, name, 1, marks=pytest.mark.long)
+            for count in (1, 2, 3)
+            for name in ("sgd", "adam", "scaled")
+        ),
+    ],
+)
+def test_any_allocation_of_a_step_op_by_op_may_fail(
+    count: int, optimizer: str, every: int, simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Moving statistics, weights, slots and counts are those before the step, on all replicas."""
+    simulate(count)
+    strategy = MirroredStrategy([f"GPU:{i}" for i in range(count)])
+    with strategy.scope():
+        model = mr.Sequential(
+            [mr.layers.Input((2,)), mr.layers.BatchNormalization(), mr.layers.Dense(1)]
+        )
+        rule: Any = mr.optim.SGD(0.1, momentum=0.9) if optimizer == "sgd" else mr.optim.Adam(0.1)
+        if optimizer == "scaled":
+            rule = mr.optim.LossScaleOptimizer(rule)
+    x = strategy.experimental_distribute_values_from_function(
+        lambda of: mr.random.normal((4, 2)) + float(of.replica_id_in_sync_group)
+    )
+
+    def step(x: Any) -> None:
+        with mr.GradientTape() as tape:
+            loss = rule.scale_loss(mr.reduce_mean(model(x, training=True) ** 2))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        rule.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+
+    def values() -> list[bytes]:
+        variables = [*model.weights, *rule.variables]
+        return [copy.numpy().tobytes() for v in variables for copy in copies_of(v)]
+
+    left = 0
+    allocate = Device.allocate
+
+    def counted(self: Device, *args: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if not left:
+            raise ResourceExhaustedError("full")
+        return allocate(self, *args)
+
+    monkeypatch.setattr(Device, "allocate", counted)
+    strategy.run(step, (x,))
+    before = values()
+    left = 0
+    strategy.run(step, (x,))
+    allocations = -left
+    assert values() != before
+    before = values()
+    for call in range(1, allocations + 1, every):
+        left = call
+        with pytest.raises(ResourceExhaustedError):
+            strategy.run(step, (x,))
+        left = 0
+        assert values() == before
