@@ -5,7 +5,7 @@ PYTHON ?= $(or $(wildcard .venv/bin/python),python3)
 SMOKE = tests/test_public_api.py tests/test_replica_parity.py tests/test_main.py tests/autodiff \
 	tests/layers/test_package.py tests/program/test_replay.py tests/training/test_loop.py
 
-.PHONY: bench docs gpu-check gpu-first lint smoke test types
+.PHONY: bench docs gpu-check gpu-first lint reliability smoke test types
 
 test: # All but the slow tests.
 	$(PYTHON) -m pytest -q
@@ -30,6 +30,9 @@ docs:
 # The checks that need a GPU.
 gpu-check:
 	$(PYTHON) -m benchmarks.gpu $(OPTIONS)
+
+reliability: # Two hours: the long tests, and docs/reliability.md.
+	$(PYTHON) -m benchmarks.reliability $(OPTIONS)
 
 gpu-first:
 	$(PYTHON) -m benchmarks.gpu.first $(OPTIONS)

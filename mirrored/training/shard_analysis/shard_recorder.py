@@ -341,13 +341,13 @@ def recordings(others: Sequence[int]) -> Iterator[ShardRecorder]:
 
 def sizes_beside(others: Sequence[int]) -> tuple[Sizes, Sizes]:
     """Return two pairs of sizes that divide none of the others."""
-    found = (
+    candidates = (
         number
         for number in range(41, 400)
         if all(number % n for n in range(2, int(number**0.5) + 1))
         and all(other % number or not other for other in others)
     )
-    primes = list(islice(found, 4))
+    primes = list(islice(candidates, 4))
     return Sizes(primes[2], primes[0]), Sizes(primes[3], primes[1])
 
 
