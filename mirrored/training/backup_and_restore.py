@@ -83,6 +83,7 @@ class BackupAndRestore(Callback):
     """
 
     _backs_up = True
+    _kept = ("_batches_seen_since_last_saving", "_last_batch_seen")
 
     def __init__(
         self,

@@ -279,6 +279,28 @@ def test_steps_are_cut_where_it_may_save_alone(frequency: Any, steps: int) -> No
     assert backup.steps_between("train", 12) == (12 if frequency == "epoch" else 1)
 
 
+def test_saves_keep_their_interval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also over epochs, and after a run that was continued."""
+    saved: list[int] = []
+    write = C.BackupAndRestore._write
+
+    def note(self: C.BackupAndRestore, fit: Any) -> None:
+        saved.append(int(self.model.optimizer.iterations))
+        write(self, fit)
+
+    monkeypatch.setattr(C.BackupAndRestore, "_write", note)
+    backup = C.BackupAndRestore(tmp_path / "backup", 5)
+
+    def make() -> mr.Model:
+        model = mr.Sequential([mr.layers.Input(shape=(1,)), mr.layers.Dense(1)])
+        model.compile("sgd", "mse")
+        return model
+
+    ended(make(), backup, 7)
+    make().fit(X, X, callbacks=[backup], **OPTIONS)
+    assert saved == [5, 10, 15]
+
+
 # ---------------------------------------------------------------------------- bad input
 
 
