@@ -188,8 +188,13 @@ class Epochs:
     @property
     def facts(self) -> dict[str, Any]:
         """What a backup says of the data, to tell them from others."""
-        columns = self.example.columns
-        specs = [f"{column.dtype.name} {list(column.shape[1:])}" for column in columns]
+        specs = [
+            # The batches of a stream may have other lengths, and another one may come first.
+            f"{column.dtype.name} of {column.ndim} axes"
+            if self.is_stream
+            else f"{column.dtype.name} {list(column.shape[1:])}"
+            for column in self.example.columns
+        ]
         return {"arrays": specs, "steps": self._wanted, **self._passes.facts()}
 
     def close(self) -> None:
