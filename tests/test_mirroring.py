@@ -59,6 +59,7 @@ TESTED_IN = {
     "training/losses/test_losses_against_keras.py": "training/losses/*",
     "training/metrics/test_package.py": "training/metrics/*",
     "training/shard_analysis/test_rules.py": "training/shard_analysis/shard_values",
+    "training/test_backup_and_restore.py": "training/fit_state",
     "training/test_event_summaries.py": "training/event_file",
     "training/test_loop.py": "training/inputs training/running_means",
     "training/test_loop_datasets.py": "training/eager_steps",

@@ -28,11 +28,11 @@ class FitState:
 
     Args:
         plan: The plan of the run.
-        trained: What it trains on.
-        validated: What it validates on, if it does.
         callbacks: Its callbacks.
 
     Attributes:
+        trained: What it trains on.
+        validated: What it validates on, if it does.
         backups: The callbacks that save and restore this state.
         epoch: The epoch that runs, or runs next, from 0.
         batches: The number of its batches that were trained on; 0 between two epochs.
@@ -42,16 +42,16 @@ class FitState:
         is_ending: Returns whether hooks are to be called after the step that runs.
     """
 
-    def __init__(
-        self, plan: RunPlan, trained: Epochs, validated: Epochs | None, callbacks: CallbackList
-    ) -> None:
+    trained: Epochs
+    validated: Epochs | None
+
+    def __init__(self, plan: RunPlan, callbacks: CallbackList) -> None:
         self.epoch = self.batches = 0
         self.means: EpochLogs | None = None
         self.logs: dict[str, Any] = {}
         self.has_stopped = False
         self.is_ending: Callable[[], bool] = bool
-        self._plan, self._trained, self._validated = plan, trained, validated
-        self._callbacks = callbacks
+        self._plan, self._callbacks = plan, callbacks
         self.backups = [*filter(attrgetter("_backs_up"), callbacks.callbacks)]
         self._own: Any = None  # What this worker has of a state that was checked.
 
@@ -68,13 +68,13 @@ class FitState:
         """
         if not self._plan.is_shared:  # Else workers would end after different steps.
             self.is_ending = is_ending
-            self._trained.keeps_places = True
+            self.trained.keeps_places = True
 
     @property
     def facts(self) -> dict[str, Any]:
         """What differs between runs that cannot continue each other."""
         optimizers = [type(optimizer).__name__ for optimizer in self._plan.optimizers]
-        return {"optimizers": optimizers, **self._trained.facts}
+        return {"optimizers": optimizers, **self.trained.facts}
 
     def state(self) -> tuple[dict[str, Any], list[NDArray[Any]]]:
         """Return the state as JSON holds it, and the arrays in it; all workers call it.
@@ -82,9 +82,9 @@ class FitState:
         Raises:
             TypeError: The state of a callback has something that a file cannot hold.
         """
-        validated = self._validated
+        validated = self.validated
         own = {
-            "trained": self._trained.place(self.batches),
+            "trained": self.trained.place(self.batches),
             "validated": None if validated is None else validated.place(0),
             "streams": _streams(),
             "facts": self.facts,
@@ -149,9 +149,9 @@ class FitState:
     def load(self, state: Mapping[str, Any], arrays: Sequence[NDArray[Any]]) -> None:
         """Set all state, after `begin` and after the hooks that begin something."""
         own = self._own
-        self._trained.go_to(own["trained"])
-        if self._validated is not None and own["validated"] is not None:
-            self._validated.go_to(own["validated"])
+        self.trained.go_to(own["trained"])
+        if self.validated is not None and own["validated"] is not None:
+            self.validated.go_to(own["validated"])
         self._load_callbacks(state, arrays)
         self._plan.model.stop_training = state["stop_training"]
         if self.means is not None and state["means"] is not None:

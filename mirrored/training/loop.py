@@ -67,7 +67,8 @@ def fit(
             draw_alike(plan.strategy.of_each_worker)
         trained, validated = fit_epochs(plan, training, validation, validation_split, stack)
         steps = _steps_of(plan, stack)
-        state = FitState(plan, trained, validated, hooks)
+        state = FitState(plan, hooks)
+        state.trained, state.validated = trained, validated
         with plan.strategy.scope(), InterruptGuard(may_break=True) as guard:
             try:
                 _introduce(hooks, model, verbose, epochs, trained.steps)
