@@ -57,6 +57,7 @@ TESTED_IN = {
     "training/files/test_model_files.py": "training/files/zip_members",
     "training/files/test_saving.py": "training/files/weights_files",
     "training/losses/test_losses_against_keras.py": "training/losses/*",
+    "training/callbacks/test_verify_steps.py": "program/repetition training/step_verification",
     "training/metrics/test_package.py": "training/metrics/*",
     "training/shard_analysis/test_rules.py": "training/shard_analysis/shard_values",
     "training/test_backup_and_restore.py": "training/fit_state",
