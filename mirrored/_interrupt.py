@@ -21,6 +21,10 @@ _handler_of, _set_handler = _plain.getsignal, _plain.signal
 _SIGINT = int(signal.SIGINT)
 
 
+_LIBRARY = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_STANDARD = os.path.dirname(os.__file__) + os.sep
+_CALLED = ("cupy", "mpi4py", "numpy", "scipy", "tqdm")  # What the library itself calls.
+
 # Seconds that a step has to end after an interrupt; after another one it has none.
 PATIENCE = 5.0
 
@@ -40,6 +44,19 @@ def deliver() -> None:
     """Handle the interrupt that is held back; an exception of the handler is raised here."""
     while _holding:  # A guard hands it on to the one around it.
         _holding[-1].deliver()
+
+
+def _is_users(frame: FrameType | None) -> bool:
+    """Return whether a frame is of a user's function, or of what it calls of Python's own."""
+    while frame is not None and frame.f_code.co_filename.startswith((_STANDARD, "<frozen")):
+        if f"{os.sep}site-packages{os.sep}" in frame.f_code.co_filename:
+            break
+        frame = frame.f_back
+    if frame is None:
+        return False
+    package = str(frame.f_globals.get("__name__")).partition(".")[0]
+    file = frame.f_code.co_filename
+    return package not in _CALLED and not file.startswith((_LIBRARY, "<mirrored"))
 
 
 class _Wakeup:
@@ -196,6 +213,9 @@ class InterruptGuard:
         else:
             self.act_from = -math.inf
         self._pending = (number, frame)
+        # Functions of users may never return; an exception there ends a step as their own do.
+        if self.act_from == -math.inf and is_overdue() and _is_users(frame):
+            deliver()
 
 
 class _Step:

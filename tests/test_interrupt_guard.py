@@ -44,7 +44,30 @@ def test_it_is_overdue_after_a_while(handled: list[int], monkeypatch: pytest.Mon
     assert len(handled) == 1  # Once.
 
 
-def test_it_is_overdue_when_it_is_repeated(handled: list[int]) -> None:
+def test_a_second_one_in_a_users_function_acts_at_once() -> None:
+    """Such a function may never return, as in a layer or in a function of the host."""
+
+    def step(may_break: bool) -> None:
+        inner = InterruptGuard(whole=True, may_break=may_break)
+        with InterruptGuard(may_break=True) as guard, guard.step(), inner:
+            interrupt()
+            interrupt()
+            goes_on.append(may_break)
+
+    goes_on: list[bool] = []
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for may_break in (True, False):  # False: half of what is written would be none.
+        with pytest.raises(KeyboardInterrupt):
+            step(may_break)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert goes_on == [False]
+    assert not _interrupt._holding
+
+
+def test_it_is_overdue_when_it_is_repeated(
+    handled: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_interrupt, "_is_users", lambda frame: False)
     with InterruptGuard(whole=True, may_break=True):
         interrupt()
         assert not _interrupt.is_overdue()

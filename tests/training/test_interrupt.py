@@ -293,10 +293,13 @@ def test_a_step_that_fails_and_is_interrupted(strategy: mr.MirroredStrategy, eag
     class Fails(mr.layers.Layer):
         def call(self, inputs: mr.Tensor, training: bool = False) -> mr.Tensor:
             if training:
-                interrupt()
+                if not interrupted:  # A second one would not wait for the end of the step.
+                    interrupted.append(True)
+                    interrupt()
                 raise ValueError("no such thing")
             return inputs
 
+    interrupted: list[bool] = []
     model = make(strategy, Fails(), run_eagerly=eager)
     before = state(model)
     with pytest.raises(KeyboardInterrupt) as caught:
