@@ -579,15 +579,13 @@ class Optimizer(_overrides.Subclassable):
         return columns[0] if isinstance(name, str) else columns
 
     def finalize_variable_values(self, var_list: Iterable[Variable]) -> None:
-        """Set variables to their averages, where there are some: `fit` does so at its end.
+        """Set variables to their averages, all or none: `fit` does so at its end.
 
         Args:
             var_list: The variables; those that were never updated stay as they are.
         """
         averages = {id(variable): average for variable, average in self.slots.averages()}
-        for variable in var_list:
-            if id(variable) in averages:
-                variable.assign(averages[id(variable)])
+        assign_together((v, averages[id(v)]) for v in var_list if id(v) in averages)
 
     def set_weights(self, weights: Iterable[Any]) -> None:
         """Give `variables` values, one after the other; all of them or none.
@@ -622,8 +620,7 @@ class Optimizer(_overrides.Subclassable):
                     f"Optimizer variable {variable.name} has shape {variable.shape} not compatible "
                     f"with provided weight shape {value.shape}."
                 )
-        for variable, value in pairs:
-            variable.assign(value.astype(variable.dtype))
+        assign_together((variable, value.astype(variable.dtype)) for variable, value in pairs)
 
     def save_own_variables(self, store: MutableMapping[str, Any]) -> None:
         """Put `variables` into a store, under "0", "1" and so on, as Keras' files have them.

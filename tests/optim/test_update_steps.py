@@ -3,6 +3,7 @@
 import copy
 import pickle
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from case_table import cases
 
 import mirrored as mr
-from mirrored.errors import NonFiniteLossError
+from mirrored.devices import Device
+from mirrored.errors import NonFiniteLossError, ResourceExhaustedError
 from mirrored.optim import SGD, Adam, Optimizer
 from tests.support import user_optimizers
 
@@ -151,6 +153,45 @@ def test_averages_of_what_has_no_gradient(kind: Any) -> None:
     optimizer.finalize_variable_values([v, w])
     assert float(v) == 3.0
     assert float(w) != 1.0
+
+
+def test_no_memory_for_one_of_the_averages(
+    simulate: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights are not partly averages, whichever copy there is no room for."""
+    simulate(2)
+    strategy = mr.MirroredStrategy(["GPU:0", "GPU:1"])
+    with strategy.scope():
+        model = mr.Sequential([mr.layers.Input((2,)), mr.layers.Dense(2)])
+        model.compile(SGD(0.5, use_ema=True, ema_momentum=0.5), "mse")
+    data = np.ones((4, 2), np.float32)
+    model.fit(data, data, batch_size=2, verbose=0)
+    model.fit(data, data, batch_size=2, verbose=0)
+    for weight in model.weights:
+        weight.assign(weight * 2.0)
+    before, allocate, left = [weight.numpy() for weight in model.weights], Device.allocate, 0
+
+    def counted(self: Device, *args: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if not left:
+            raise ResourceExhaustedError("full")
+        return allocate(self, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Device, "allocate", counted)
+        for call in count(1):
+            left = call
+            try:
+                model.optimizer.finalize_variable_values(model.trainable_weights)
+            except ResourceExhaustedError:
+                for weight, value in zip(model.weights, before, strict=True):
+                    for each in weight.copies:
+                        np.testing.assert_array_equal(each.numpy(), value)
+            else:
+                break
+    assert call > 1
+    assert not np.array_equal(model.weights[0].numpy(), before[0])
 
 
 def test_variables_that_are_added() -> None:
