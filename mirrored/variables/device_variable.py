@@ -129,9 +129,14 @@ class StandIns:
 
 
 class Undone:
-    """Restores, at the end of a context, the variables that were written in it."""
+    """Restores, at the end of a context, the variables that were written in it.
+
+    Attributes:
+        is_trial: Whether it does so in any case.
+    """
 
     def __init__(self) -> None:
+        self.is_trial = True
         self._before: dict[int, tuple[DeviceVariable, Tensor]] = {}
 
     @contextmanager
@@ -150,6 +155,7 @@ class Undone:
         if _undone.get() is not None:
             yield  # Who is around it decides.
             return
+        self.is_trial = False
         token = _undone.set(self)
         try:
             yield

@@ -88,7 +88,8 @@ class Restoration:
         Raises:
             WeightsFileError: One does not fit. Nothing is restored then, now or later.
         """
-        if self._is_running or undone() is not None:
+        trial = undone()
+        if self._is_running or (trial is not None and trial.is_trial):
             return
         self._is_running = True
         try:

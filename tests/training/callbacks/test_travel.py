@@ -34,6 +34,7 @@ MADE: dict[str, Callable[[Path], Callback]] = {
     "TerminateOnNaN": lambda _: C.TerminateOnNaN(),
     "TensorBoard": lambda folder: C.TensorBoard(folder / "logs"),
     "CheckReplicas": lambda _: C.CheckReplicas(every=2),
+    "VerifySteps": lambda _: C.VerifySteps(every=2),
     "SwapEMAWeights": lambda _: C.SwapEMAWeights(swap_on_epoch=True),
     "ProgbarLogger": lambda _: C.ProgbarLogger(),
     "History": lambda _: C.History(),
