@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
 
+from mirrored._tracebacks import GENERATED, LIBRARY, is_pythons
+
 # What `signal` is made of, where it is to be had: the module itself turns numbers into enums, which
 # takes as long as a short step does.
 _plain: Any = getattr(signal, "_signal", signal)
@@ -21,8 +23,6 @@ _handler_of, _set_handler = _plain.getsignal, _plain.signal
 _SIGINT = int(signal.SIGINT)
 
 
-_LIBRARY = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_STANDARD = os.path.dirname(os.__file__) + os.sep
 _CALLED = ("cupy", "mpi4py", "numpy", "scipy", "tqdm")  # What the library itself calls.
 
 # Seconds that a step has to end after an interrupt; after another one it has none.
@@ -48,15 +48,13 @@ def deliver() -> None:
 
 def _is_users(frame: FrameType | None) -> bool:
     """Return whether a frame is of a user's function, or of what it calls of Python's own."""
-    while frame is not None and frame.f_code.co_filename.startswith((_STANDARD, "<frozen")):
-        if f"{os.sep}site-packages{os.sep}" in frame.f_code.co_filename:
-            break
+    while frame is not None and is_pythons(frame.f_code.co_filename):
         frame = frame.f_back
     if frame is None:
         return False
     package = str(frame.f_globals.get("__name__")).partition(".")[0]
     file = frame.f_code.co_filename
-    return package not in _CALLED and not file.startswith((_LIBRARY, "<mirrored"))
+    return package not in _CALLED and not file.startswith((LIBRARY, GENERATED))
 
 
 class _Wakeup:

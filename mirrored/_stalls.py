@@ -7,7 +7,6 @@ few seconds, finds in them the functions that wait, and logs who waits for what,
 import math
 import os
 import sys
-import sysconfig
 import threading
 import time
 import traceback
@@ -18,12 +17,11 @@ from typing import Any, NamedTuple
 
 from mirrored._logging import logger
 from mirrored._threads import new_thread, start
+from mirrored._tracebacks import LIBRARY, is_pythons
 
 _VARIABLE = "MIRRORED_REPORT_STALL"
-_LIBRARY = os.path.dirname(os.path.abspath(__file__)) + os.sep
 # What starts programs is on the stacks of all that they do.
-_STARTERS = tuple(_LIBRARY + name for name in ("__main__.py", "_commands", "_plugins"))
-_STANDARD = sysconfig.get_path("stdlib") + os.sep
+_STARTERS = tuple(LIBRARY + name for name in ("__main__.py", "_commands", "_plugins"))
 _LONGEST_PAUSE = 5.0  # Seconds between two looks, at most.
 
 
@@ -129,7 +127,8 @@ class _Thread:
         self.frame = frame
         self._frames = [frame, *_outer(frame)]
         # Python's own code waits for whoever called it.
-        self._top = next((at for at in self._frames if not _is_pythons(at)), frame)
+        callers = (at for at in self._frames if not is_pythons(at.f_code.co_filename))
+        self._top = next(callers, frame)
         self.wait, waiting = self._find_wait()
         self.marks: dict[str, object] = {"turns": (waiting.f_code, _turns(thread))}
         if self.wait is not None and self.wait.began:
@@ -189,17 +188,12 @@ def _outer(frame: FrameType) -> Iterator[FrameType]:
 
 def _key(frame: FrameType) -> str:
     code = frame.f_code
-    return f"{code.co_filename.removeprefix(_LIBRARY)}:{code.co_qualname}"
+    return f"{code.co_filename.removeprefix(LIBRARY)}:{code.co_qualname}"
 
 
 def _is_ours(frame: FrameType) -> bool:
     file = frame.f_code.co_filename
-    return file.startswith(_LIBRARY) and not file.startswith(_STARTERS)
-
-
-def _is_pythons(frame: FrameType) -> bool:
-    file = frame.f_code.co_filename
-    return file.startswith((_STANDARD, "<frozen")) and "site-packages" not in file
+    return file.startswith(LIBRARY) and not file.startswith(_STARTERS)
 
 
 def _turns(thread: threading.Thread) -> object:

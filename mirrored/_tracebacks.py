@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-_LIBRARY = os.path.dirname(os.path.abspath(__file__)) + os.sep
+LIBRARY = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _Class = TypeVar("_Class")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -22,7 +22,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 # modules, and NumPy.
 GENERATED = "<mirrored>"
 _STANDARD = os.path.dirname(contextlib.__file__) + os.sep
-_BENEATH = (GENERATED, "<frozen ", os.path.dirname(np.__file__) + os.sep)
+_BENEATH = (GENERATED, os.path.dirname(np.__file__) + os.sep)
 _INSTALLED = f"{os.sep}site-packages{os.sep}"
 
 _enabled = True
@@ -84,7 +84,7 @@ def shorten(error: BaseException) -> None:
         # Constructors of dataclasses have no file, and the module of their class.
         name = str(at.tb_frame.f_globals.get("__name__"))
         inside = (
-            code.co_filename.startswith(_LIBRARY)
+            code.co_filename.startswith(LIBRARY)
             or name.startswith("mirrored.")
             or (inside and _is_beneath(code.co_filename))
         )
@@ -131,5 +131,14 @@ def shortened_methods(cls: type[_Class]) -> type[_Class]:
     return cls
 
 
+def is_pythons(file: str) -> bool:
+    """Return whether a file of code is one of Python's own modules.
+
+    Args:
+        file: Its path, or what stands for it in frames.
+    """
+    return file.startswith("<frozen ") or (file.startswith(_STANDARD) and _INSTALLED not in file)
+
+
 def _is_beneath(file: str) -> bool:
-    return file.startswith(_BENEATH) or (file.startswith(_STANDARD) and _INSTALLED not in file)
+    return file.startswith(_BENEATH) or is_pythons(file)

@@ -128,8 +128,8 @@ class Batches(mr.keras.utils.PyDataset):
 
 def batched(act: Act, number: int, tmp_path: Path) -> Any:
     """Threads make batches, of which one acts."""
-    made = py_dataset.batches_of(Batches(act, number), range(REPLICAS))
-    return [int(inputs[0, 0]) for inputs, _ in made]
+    batches = py_dataset.batches_of(Batches(act, number), range(REPLICAS))
+    return [int(inputs[0, 0]) for inputs, _ in batches]
 
 
 def saved(act: Act, number: int, tmp_path: Path) -> Any:

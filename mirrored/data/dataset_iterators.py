@@ -216,9 +216,14 @@ def elements_from(transform: Transform, position: Position) -> Elements:
         yield from elements
 
 
-def elements_of(transform: Transform) -> Succeeding:
-    """Return an iterator of all elements as read-only arrays, for our own use; to be closed."""
-    return Succeeding(elements_from(transform, Position()))
+def elements_of(transform: Transform, position: Position | None = None) -> Succeeding:
+    """Return an iterator of elements as read-only arrays, for our own use; to be closed.
+
+    Args:
+        transform: The last transform of the pipeline.
+        position: The position to begin at, as for `elements_from`; None: the first element.
+    """
+    return Succeeding(elements_from(transform, position or Position()))
 
 
 def words_of(

@@ -18,12 +18,12 @@ from mirrored.data.batches import Span, check_of
 from mirrored.data.columns import Layout, described
 from mirrored.data.dataset_iterators import (
     Position,
-    elements_from,
+    elements_of,
     go_on_after,
     position_of,
     words_of,
 )
-from mirrored.data.elements import DatasetBase, Succeeding
+from mirrored.data.elements import DatasetBase
 from mirrored.data.py_dataset import PyDataset, batches_of
 from mirrored.data.rng import Iteration
 from mirrored.data.row_transforms import skip_batches
@@ -98,6 +98,33 @@ class Passes(ABC):
     def facts(self) -> dict[str, int]:
         """Return numbers that other data hardly have, as far as they are known without reading."""
         return {}
+
+
+class PassSeeds:
+    """What the orders of passes are drawn from, and its state where the latest pass began.
+
+    Attributes:
+        generator: The generator; None: nothing was drawn.
+    """
+
+    generator: SeedGenerator | None = None
+    _before: tuple[int, ...] = ()
+
+    def begin(self) -> SeedGenerator:
+        """Return the generator for the order of a pass that begins."""
+        self.generator = self.generator or SeedGenerator()
+        self._before = self.generator.state
+        return self.generator
+
+    def place(self, is_open: bool) -> tuple[int, ...]:
+        """Return the state that the pass which is open, or the next one, is drawn from."""
+        return self._before if is_open or self.generator is None else self.generator.state
+
+    def go_to(self, place: Sequence[int]) -> None:
+        """Continue from a state that `place` returned."""
+        if place:
+            self.generator = self.generator or SeedGenerator(0)
+            self.generator.restore(place)
 
 
 class RowOrder(Protocol):
@@ -287,9 +314,7 @@ class PassesOfBatches(Passes):
         """Begin a pass, or continue one over a dataset."""
         data, self._position = self._data, position
         self._iterator = (
-            Succeeding(elements_from(data._transform, position))
-            if isinstance(data, DatasetBase)
-            else iter(data)
+            elements_of(data._transform, position) if isinstance(data, DatasetBase) else iter(data)
         )
 
     def place(self) -> list[int]:
@@ -303,15 +328,14 @@ class PassesOfBatches(Passes):
     def go_to(self, place: Sequence[int]) -> None:
         """Continue from a position; batches that only Python knows are read again, and dropped."""
         is_open, count, *words = place
-        data, position = self._data, Position()
+        data = self._data
         if isinstance(data, DatasetBase):
             self.close()
-            position = position_of(data._transform, words)
-            if position.iteration is not None:
-                go_on_after(data._transform, position.iteration)
+            self._position = position_of(data._transform, words)
+            if self._position.iteration is not None:
+                go_on_after(data._transform, self._position.iteration)
         elif self.begins_anew or not is_open:
             self.close()
-        self._position = position
         if not is_open:
             return
         if count and (not isinstance(data, DatasetBase) or external_of(data._transform)):
@@ -322,7 +346,7 @@ class PassesOfBatches(Passes):
                 described(data),
             )
         if isinstance(data, DatasetBase):
-            self._open(position)
+            self._open(self._position)
         else:
             self._skip(count)
         self.batches_read = count
@@ -389,8 +413,7 @@ class PassesOfPyDataset(PassesOfBatches):
         shuffled: bool,
     ) -> None:
         self._shuffled = shuffled
-        self._seeds: SeedGenerator | None = None
-        self._drawn: tuple[int, ...] = ()  # The state of the seeds before the order was drawn.
+        self._seeds = PassSeeds()
         self._left: int | None = 0  # Of a pass that was begun; None: there is no end.
         super().__init__(data, for_what, class_weight)
         self.notified = data
@@ -413,24 +436,19 @@ class PassesOfPyDataset(PassesOfBatches):
         if count is not None:
             order = range(first, count)
             if self._shuffled:
-                self._seeds = self._seeds or SeedGenerator()
-                self._drawn = self._seeds.state
-                order = self._seeds.permutation(count)[first:].tolist()
+                order = self._seeds.begin().permutation(count)[first:].tolist()
         self._left = None if count is None else count - first
         self._iterator = batches_of(self._data, order)
 
     def place(self) -> list[int]:
         """Return the position in the pass, and what its order was drawn from."""
-        drawn = self._drawn if self.is_open or self._seeds is None else self._seeds.state
-        return [self.is_open, self.batches_read, *drawn]
+        return [self.is_open, self.batches_read, *self._seeds.place(self.is_open)]
 
     def go_to(self, place: Sequence[int]) -> None:
         """Continue from a position; the batches before it are not made."""
         is_open, count, *drawn = place
         self.close()
-        if drawn:
-            self._seeds = self._seeds or SeedGenerator(0)
-            self._seeds.restore(drawn)
+        self._seeds.go_to(drawn)
         if is_open:
             self._begin(count)
             self.batches_read = count
@@ -518,20 +536,18 @@ class _OrderOfArrays:
 
     def __init__(self, size: int, batch_size: int, shuffled: bool) -> None:
         self._size, self._batch_size, self._shuffled = size, batch_size, shuffled
-        self._seeds: SeedGenerator | None = None
-        self._drawn: tuple[int, ...] = ()  # The state of the seeds before the order was drawn.
+        self._seeds = PassSeeds()
         self._order: Rows = slice(0, size)
         self._row = 0
 
     def begin(self) -> None:
-        self._seeds = SeedGenerator() if self._shuffled else None
+        self._seeds.generator = None
         self._begin_pass()
 
     def _begin_pass(self) -> None:
         self._row = 0
-        if self._seeds is not None:
-            self._drawn = self._seeds.state
-            self._order = self._seeds.permutation(self._size)
+        if self._shuffled:
+            self._order = self._seeds.begin().permutation(self._size)
 
     def read(self, most: int) -> Rows:
         if self._row >= self._size:
@@ -542,13 +558,12 @@ class _OrderOfArrays:
 
     def place(self, batches_read: int) -> list[int]:
         del batches_read  # Of all passes.
-        return [min(self._row, self._size), *self._drawn]
+        return [min(self._row, self._size), *self._seeds.place(is_open=True)]
 
     def go_to(self, place: Sequence[int]) -> None:
         row, *drawn = place
-        if drawn:
-            self._seeds = SeedGenerator(0)
-            self._seeds.restore(drawn)
+        self._seeds.go_to(drawn)
+        self._shuffled = self._shuffled or bool(drawn)
         self._begin_pass()
         self._row = row
 

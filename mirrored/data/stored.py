@@ -18,8 +18,7 @@ from mirrored import _nest
 from mirrored.data.arrays import Arrays, Check, Rows, adapt, check_cardinality, with_class_weights
 from mirrored.data.batches import Span, check_of
 from mirrored.data.columns import arrays_in, is_frame, is_sparse, leaves_in, to_array
-from mirrored.data.passes import Passes
-from mirrored.ops import SeedGenerator
+from mirrored.data.passes import Passes, PassSeeds
 
 _AT_ONCE = 64 << 20  # Bytes that are read at once; their rows are shuffled among each other.
 _BLOCK = 1 << 20  # Bytes that lie together: a disk reads them about as fast as more.
@@ -162,8 +161,7 @@ class PassesOfStored(Passes):
         self._data, self._size, self._shuffled = data, batch_size, shuffled
         self.most_ahead = data.batches_at_once(batch_size)
         self.example = data.read([slice(0, min(batch_size, data.size))])
-        self._seeds: SeedGenerator | None = None
-        self._drawn: tuple[int, ...] = ()  # The state of the seeds before the pass.
+        self._seeds = PassSeeds()
         self._checks: list[Check] = []
         self._runs: Iterator[list[slice]] | None = None
         self._span: Span | None = None  # Read, and not given out yet.
@@ -184,9 +182,7 @@ class PassesOfStored(Passes):
         if self._runs is None:
             blocks = self._data.blocks()
             if self._shuffled:
-                self._seeds = self._seeds or SeedGenerator()
-                self._drawn = self._seeds.state
-                blocks = [blocks[i] for i in self._seeds.permutation(len(blocks))]
+                blocks = [blocks[i] for i in self._seeds.begin().permutation(len(blocks))]
             self._runs = runs_of(blocks, self.most_ahead * self._size)
         return True
 
@@ -205,16 +201,13 @@ class PassesOfStored(Passes):
 
     def place(self) -> list[int]:
         """Return the position in the pass, and what its order was drawn from."""
-        drawn = self._drawn if self.is_open or self._seeds is None else self._seeds.state
-        return [self.is_open, self.batches_read, *drawn]
+        return [self.is_open, self.batches_read, *self._seeds.place(self.is_open)]
 
     def go_to(self, place: Sequence[int]) -> None:
         """Continue from a position; of the blocks before it nothing is read."""
         is_open, count, *drawn = place
         self.close()
-        if drawn:
-            self._seeds = self._seeds or SeedGenerator(0)
-            self._seeds.restore(drawn)
+        self._seeds.go_to(drawn)
         if not is_open:
             return
         self.has_next()
@@ -226,8 +219,8 @@ class PassesOfStored(Passes):
                 self._runs = itertools.chain([run], runs)
                 break
             left -= batches
-            if self._seeds is not None:
-                self._seeds.permutation(1)  # The order of these rows.
+            if self._seeds.generator is not None:
+                self._seeds.generator.permutation(1)  # The order of these rows.
         if left:
             span = self._next()
             self._span = span.after(left)
@@ -253,8 +246,8 @@ class PassesOfStored(Passes):
                 f"Batch {self.batches_read} of a pass, or a later one: {error}"
             ) from error
         rows: Rows = slice(0, arrays.size)
-        if self._seeds is not None:
-            rows = self._seeds.permutation(arrays.size)
+        if self._seeds.generator is not None:
+            rows = self._seeds.generator.permutation(arrays.size)
         return Span(arrays, rows, self._size)
 
 

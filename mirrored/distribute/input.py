@@ -14,12 +14,11 @@ import numpy as np
 from mirrored import _nest
 from mirrored._types import late_type
 from mirrored.data.arrays import Rows, rows_from
-from mirrored.data.dataset_iterators import Position, PositionedIterator, elements_from
+from mirrored.data.dataset_iterators import Position, PositionedIterator, elements_of
 from mirrored.data.elements import (
     DatasetBase,
     Failure,
     GlobalBatches,
-    Succeeding,
     attempt,
     succeeded,
     to_element,
@@ -260,7 +259,7 @@ def host_elements(dataset: Any, position: Position | None = None) -> Any:
         position: The position to begin at, of a dataset of ours; None: its beginning.
     """
     if isinstance(dataset, DatasetBase):
-        return Succeeding(elements_from(dataset._transform, position or Position()))
+        return elements_of(dataset._transform, position)
     return (_element(value) for value in dataset)
 
 

@@ -213,7 +213,8 @@ class BackupAndRestore(Callback):
     def _resume_fit(self) -> None:
         backup, self._backup = self._backup, None
         if backup is not None and self._fit is not None:
-            self._restored(backup.path, self._fit)  # What hooks have changed since.
+            # What hooks have changed since; the rest of the file was read.
+            self._checkpoint.restore(backup.path).expect_partial()
             self._fit.load(backup.state, backup.arrays)
 
     def _is_ending(self) -> bool:

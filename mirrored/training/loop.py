@@ -80,7 +80,8 @@ def fit(
                 for backup in state.backups:
                     backup._follow_fit(state)
                 hooks.on_train_begin()
-                if not state.batches:  # Else the hooks that begin its epoch come before.
+                # In the middle of an epoch the hooks that begin it come before.
+                if state.backups and not state.batches:
                     state.resume()
                 logs = state.logs
                 for epoch in range(state.epoch, 0 if state.has_stopped else epochs):

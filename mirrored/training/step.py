@@ -420,7 +420,7 @@ def with_check(loss: Tensor, sums: Tensor) -> Tensor:
         sums: What `sums_of` returned.
     """
     with only():
-        return loss + ops.cast(0.0 * ops.reduce_sum(0.0 * sums), loss.dtype)
+        return loss + ops.cast(ops.reduce_sum(0.0 * sums), loss.dtype)
 
 
 def _statistics(losses: list[Tensor], parts: list[OutputPart]) -> Tensor:

@@ -24,10 +24,10 @@ def test_the_tests_are_there_and_long() -> None:
 
 def test_outcomes_and_page(tmp_path: Path) -> None:
     (tmp_path / "report.xml").write_text(REPORT)
-    found = outcomes(tmp_path / "report.xml")
-    by_file = {promise.tests[0]: outcome for promise, outcome in found.items()}
+    results = outcomes(tmp_path / "report.xml")
+    by_file = {promise.tests[0]: outcome for promise, outcome in results.items()}
     assert by_file["training/test_soak.py"] == Outcome(1, 1, 0, 3.5)
     assert by_file["bad_input/test_fuzzed_files.py"] == Outcome(0, 0, 1, 1.0)
-    page = page_of(found, {"cores": "2", "load before": "0.0"}, 60.0)
+    page = page_of(results, {"cores": "2", "load before": "0.0"}, 60.0)
     assert "| 1 | 1 | 0 | 4 |" in page
     assert "--fuzz-seconds 60`: 2." in page

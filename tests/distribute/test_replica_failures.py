@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from refused_allocations import Refusals
 from replica_context import context, in_use, number
 
 import mirrored as mr
 from mirrored import ops
-from mirrored.devices import Device
 from mirrored.distribute import (
     MirroredStrategy,
     PerReplica,
@@ -354,27 +354,17 @@ def test_any_allocation_of_a_step_op_by_op_may_fail(
         variables = [*model.weights, *rule.variables]
         return [copy.numpy().tobytes() for v in variables for copy in copies_of(v)]
 
-    left = 0
-    allocate = Device.allocate
-
-    def counted(self: Device, *args: Any) -> Any:
-        nonlocal left
-        left -= 1
-        if not left:
-            raise ResourceExhaustedError("full")
-        return allocate(self, *args)
-
-    monkeypatch.setattr(Device, "allocate", counted)
+    refusals = Refusals(monkeypatch)
     strategy.run(step, (x,))
     before = values()
-    left = 0
+    refusals.left = 0
     strategy.run(step, (x,))
-    allocations = -left
+    allocations = -refusals.left
     assert values() != before
     before = values()
     for call in range(1, allocations + 1, every):
-        left = call
+        refusals.left = call
         with pytest.raises(ResourceExhaustedError):
             strategy.run(step, (x,))
-        left = 0
+        refusals.left = 0
         assert values() == before

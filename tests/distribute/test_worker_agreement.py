@@ -155,5 +155,5 @@ def test_a_training_goes_on_with_other_workers(tmp_path: Path) -> None:
     ((first, *others),) = launch([("resumed", (backup, None))], (2, 1, 1), tmp_path)
     assert not backup.exists()
     for name, value in never_ended.items():
-        for each in (first, *others):  # In the middle of an epoch, on other workers: same bits.
-            np.testing.assert_array_equal(each[name], value)
+        for weights in (first, *others):  # In the middle of an epoch, on other workers: same bits.
+            np.testing.assert_array_equal(weights[name], value)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from case_table import cases
+from refused_allocations import Refusals
 
 import mirrored as mr
-from mirrored.devices import Device
 from mirrored.errors import NonFiniteLossError, ResourceExhaustedError
 from mirrored.optim import SGD, Adam, Optimizer
 from tests.support import user_optimizers
@@ -169,25 +169,17 @@ def test_no_memory_for_one_of_the_averages(
     model.fit(data, data, batch_size=2, verbose=0)
     for weight in model.weights:
         weight.assign(weight * 2.0)
-    before, allocate, left = [weight.numpy() for weight in model.weights], Device.allocate, 0
-
-    def counted(self: Device, *args: Any) -> Any:
-        nonlocal left
-        left -= 1
-        if not left:
-            raise ResourceExhaustedError("full")
-        return allocate(self, *args)
-
+    before = [weight.numpy() for weight in model.weights]
     with monkeypatch.context() as patch:
-        patch.setattr(Device, "allocate", counted)
+        refusals = Refusals(patch)
         for call in count(1):
-            left = call
+            refusals.left = call
             try:
                 model.optimizer.finalize_variable_values(model.trainable_weights)
             except ResourceExhaustedError:
                 for weight, value in zip(model.weights, before, strict=True):
-                    for each in weight.copies:
-                        np.testing.assert_array_equal(each.numpy(), value)
+                    for replica in weight.copies:
+                        np.testing.assert_array_equal(replica.numpy(), value)
             else:
                 break
     assert call > 1

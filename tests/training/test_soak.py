@@ -30,7 +30,7 @@ def use() -> tuple[int, int, int]:
 
 
 def check_flat(act: Callable[[], object], times: int, warm: int) -> None:
-    """Do something so many times; what is in use afterwards is what was after a few times."""
+    """Call a function N times, and compare what is in use then with what was after a few calls."""
     for _ in range(warm):
         act()
     memory, threads, files = use()

@@ -124,14 +124,14 @@ def test_every_system_call_fails(way: Callable[[mr.Model, Path], object], tmp_pa
         status = forked(save, ["strace", "-o", "/dev/null", "-e", inject])
         there = {"old": old, "new": new}
         kind = next((kind for kind, data in there.items() if data == path.read_bytes()), "spoilt")
-        left = [each for each in folder.iterdir() if each != path and each.stat().st_size]
+        left = [file for file in folder.iterdir() if file != path and file.stat().st_size]
         expected = {0: ["new"], 1: ["old"], -signal.SIGKILL: ["old", "new"]}.get(status, [])
         if kind not in expected or (left and status != -signal.SIGKILL):
             wrong.append((name, number, fault, status, kind, left))
         save()  # It deletes what was left.
-        for each in folder.iterdir():
-            assert each == path or not each.stat().st_size
-            each.unlink()
+        for file in folder.iterdir():
+            assert file == path or not file.stat().st_size
+            file.unlink()
     assert wrong == [], wrong
 
 
