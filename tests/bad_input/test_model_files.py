@@ -92,6 +92,21 @@ def _larger(config: Any) -> Any:
     return config
 
 
+def _small_bomb(parts: Parts) -> bytes:
+    """Return an archive whose configuration says that it has 99 bytes, and expands to 128 MiB."""
+    size = (1 << 27) + 12_345  # Four bytes that are nowhere else.
+    whole = packed({**parts, CONFIG: b" " * size}, compress_type=zipfile.ZIP_DEFLATED)
+    return whole.replace(size.to_bytes(4, "little"), (99).to_bytes(4, "little"))
+
+
+def _stored_above_end(parts: Parts) -> bytes:
+    """Return an archive whose configuration is not compressed, and says that 512 MiB are."""
+    data = bytearray(packed(parts))
+    start = data.rindex(b"PK\1\2", 0, data.rindex(CONFIG.encode()))
+    data[start + 20 : start + 24] = (1 << 29).to_bytes(4, "little")
+    return bytes(data)
+
+
 def _deep(parts: Parts) -> bytes:
     return packed({**parts, CONFIG: b"[" * 100_000})
 
@@ -108,6 +123,7 @@ ROWS: dict[str, tuple[Callable[[Parts], bytes], str]] = {
     "encrypted": (_patched(8, 2, 1), "is encrypted"),
     "another compression": (_patched(10, 2, 12), "neither stored nor deflated"),
     "a bomb": (_patched(24, 4, 1 << 31), "claims to expand to 2147483648 bytes"),
+    "a size above the file's": (_patched(20, 4, 1 << 29), "lacks a part of 'model.weights.h5'"),
     "more members than there are": (_with(**{f"{i}": b"" for i in range(8)}), "it has 11 members"),
     "a member elsewhere": (_patched(42, 4, 7), "truncated, corrupt"),
     "no configuration": (_without(CONFIG), "it has no 'config.json'"),
@@ -160,6 +176,19 @@ def test_what_is_not_read(spoil: Any, message: str, parts: Parts, tmp_path: Path
     path.write_bytes(spoil(parts))
     with pytest.raises(WeightsFileError, match=f"(?s)^The model file '{path}'.*({message})"):
         mr.keras.models.load_model(path)
+
+
+@pytest.mark.parametrize("spoil", [_small_bomb, _stored_above_end])
+def test_sizes_that_are_made_up_take_no_memory(spoil: Any, parts: Parts, tmp_path: Path) -> None:
+    path = tmp_path / "m.keras"
+    path.write_bytes(spoil(parts))
+    tracemalloc.start()
+    try:
+        with pytest.raises(WeightsFileError, match="truncated, corrupt"):
+            mr.keras.models.load_model(path)
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.behaviour("keras-models")

@@ -1,5 +1,8 @@
 """Repeats steps while a model is trained, to find devices that compute wrong."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from mirrored._numbers import as_positive
 from mirrored.program import functions_run_eagerly
 from mirrored.training.callbacks.callback import Callback, Logs
@@ -21,7 +24,7 @@ class VerifySteps(Callback):
 
     Args:
         every: Which steps to repeat: those whose numbers it divides, counted over the epochs of a
-            `fit`.
+            `fit`, and on from a backup in one that `BackupAndRestore` resumes.
 
     Raises:
         ValueError: `every` is no positive integer. In `fit`, before the first step: the model runs
@@ -58,6 +61,17 @@ class VerifySteps(Callback):
                 "workers. Train without the callback: `CheckReplicas` compares workers."
             )
         model.__state__.verifier = StepVerifier(self.every)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return how many steps were taken, so that a resumed run verifies those of the whole."""
+        verifier = None if self.model is None else self.model.__state__.verifier
+        return {"taken": 0 if verifier is None else verifier.taken}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue to count; before the run began there is nothing that counts."""
+        verifier = None if self.model is None else self.model.__state__.verifier
+        if verifier is not None:
+            verifier.taken = state["taken"]
 
     def _let_go(self) -> None:
         if self.model is not None:

@@ -42,6 +42,7 @@ class Members:
         self._noun = noun
         with self._understood():
             self._archive = zipfile.ZipFile(file)
+        self._end = file.seek(0, os.SEEK_END)
         members = self._archive.infolist()
         if len(members) > _MOST:
             raise self._spoilt(f"it has {len(members)} members")
@@ -77,8 +78,9 @@ class Members:
             raise self._spoilt(f"it has no {name!r}")
         if self._members[name].file_size > most:
             raise self._spoilt(f"its {name!r} has more than {most} bytes")
-        with self._understood():
-            return self._archive.read(self._members[name])
+        member = self._members[name]
+        with self._understood(), self._archive.open(member) as source:
+            return source.read(member.file_size)  # Without a size it expands to any.
 
     @contextlib.contextmanager
     def opened(self, name: str) -> Iterator[IO[bytes]]:
@@ -141,6 +143,8 @@ class Members:
             raise self._spoilt(f"{name!r:.100} is encrypted")
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise self._spoilt(f"{name!r:.100} is neither stored nor deflated")
+        if member.compress_size > self._end:
+            raise self._spoilt(f"it lacks a part of {name!r:.100}")
         grown = max(_LARGE, _GROWTH * member.compress_size)
         if member.file_size > grown:
             raise self._spoilt(
@@ -156,8 +160,7 @@ class Members:
             raise self._spoilt(f"{member.filename!r:.100} is not at its place")
         rest = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
         place = member.header_offset + _LOCAL_SIZE + rest
-        end = self._file.seek(0, os.SEEK_END)
-        if member.compress_size != member.file_size or place + member.file_size > end:
+        if member.compress_size != member.file_size or place + member.file_size > self._end:
             raise self._spoilt(f"it lacks a part of {member.filename!r:.100}")
         return place
 

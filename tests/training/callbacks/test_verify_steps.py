@@ -1,6 +1,8 @@
 """`VerifySteps` repeats steps, finds devices that compute wrong, and changes nothing else."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import mirrored as mr
 from mirrored.errors import StepDiffersError
 from mirrored.program.kernel_calls import Call
 from mirrored.program.lowering import HostLowering
+from mirrored.training import step_verification
 
 X = np.random.default_rng(0).normal(size=(20, 8)).astype("float32")
 Y = X[:, :4]
@@ -111,6 +114,31 @@ def test_an_error_of_a_moment_is_found_on_one_device(
     assert caught.value.step == 2
     assert caught.value.variable
     assert int(model.optimizer.iterations.numpy()) == 1
+
+
+def test_a_resumed_run_repeats_the_steps_of_the_whole(
+    simulate: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    simulate(1)
+    repeated: list[tuple[int, int]] = []
+    verified: Any = step_verification._Step.verified
+
+    def noted(step: Any, feed: Any, report: Any, number: int) -> Any:
+        repeated.append((number, int(model.optimizer.iterations.numpy()) + 1))
+        return verified(step, feed, report, number)
+
+    def stop(batch: int, logs: Any) -> None:
+        if batch == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(step_verification._Step, "verified", noted)
+    for more in ([mr.callbacks.LambdaCallback(on_train_batch_end=stop)], []):
+        model = _make()
+        backup = mr.callbacks.BackupAndRestore(str(tmp_path), save_freq=1)
+        callbacks = [backup, mr.callbacks.VerifySteps(5), *more]
+        with pytest.raises(KeyboardInterrupt) if more else nullcontext():
+            model.fit(X, Y, batch_size=4, epochs=2, verbose=0, callbacks=callbacks)
+    assert repeated == [(5, 5), (10, 10)]
 
 
 @pytest.mark.parametrize("every", [0, -1, 1.5, True, "epoch"])
