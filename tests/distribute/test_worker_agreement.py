@@ -1,5 +1,6 @@
 """Workers whose programs differ hear of it before they sum, and all of one that fails."""
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -147,13 +148,13 @@ def test_the_first_worker_writes_for_all(two_workers: dict[str, list[Any]]) -> N
 @needs_mpi
 @pytest.mark.slow
 def test_a_training_goes_on_with_other_workers(tmp_path: Path) -> None:
-    backup, whole = tmp_path / "backup", tmp_path / "whole"
-    tasks = [("resumed", (whole, None)), ("resumed", (backup, 5))]
-    (never_ended, _), failed = launch(tasks, (1, 1), tmp_path)
-    assert failed == [None, None]
-    assert list(backup.iterdir())
-    ((first, *others),) = launch([("resumed", (backup, None))], (2, 1, 1), tmp_path)
-    assert not backup.exists()
+    whole, backups = tmp_path / "whole", {tmp_path / "failed": 5, tmp_path / "signalled": -4}
+    tasks = [("resumed", (whole, None)), *[("resumed", backup) for backup in backups.items()]]
+    (never_ended, _), *ended = launch(tasks, (1, 1), tmp_path)
+    assert ended == [[None, None]] * 2
+    assert all(list(backup.iterdir()) for backup in backups)
+    resumed = launch([("resumed", (backup, None)) for backup in backups], (2, 1, 1), tmp_path)
+    assert not any(backup.exists() for backup in backups)
     for name, value in never_ended.items():
-        for weights in (first, *others):  # In the middle of an epoch, on other workers: same bits.
+        for weights in itertools.chain(*resumed):  # After a step, on other workers: same bits.
             np.testing.assert_array_equal(weights[name], value)
