@@ -260,7 +260,7 @@ def position_of(transform: Transform, words: Sequence[int]) -> Position:
         ValueError: It was another pipeline.
     """
     kind, taken, has_begun, *numbers = words
-    if has_begun > 1 or taken > sys.maxsize:
+    if has_begun > 1 or taken > sys.maxsize or (not has_begun and any((taken, *numbers))):
         raise ValueError(f"No iterator has the position {list(words)}. The file is damaged.")
     if kind != _kind(transform):
         names = [type(stage).__name__ for stage in _all(transform)]

@@ -107,6 +107,14 @@ def _stored_above_end(parts: Parts) -> bytes:
     return bytes(data)
 
 
+def _lost(parts: Parts) -> bytes:
+    """Return an archive whose weights have a group that lists arrays, but none is found."""
+    data = bytearray(parts[WEIGHTS])
+    last = data.rindex(b"TREE") + 40  # The last name in it, by which it is searched.
+    data[last : last + 8] = b"\xff" * 8
+    return packed({**parts, WEIGHTS: bytes(data)})
+
+
 def _deep(parts: Parts) -> bytes:
     return packed({**parts, CONFIG: b"[" * 100_000})
 
@@ -133,6 +141,7 @@ ROWS: dict[str, tuple[Callable[[Parts], bytes], str]] = {
     "other JSON": (_with(**{CONFIG: b"[1]"}), "is no configuration of a model"),
     "JSON without end": (_deep, "is no configuration of a model|more than 9999 bytes"),
     "a flipped bit": (_flipped, "the checksum of 'model.weights.h5' does not fit"),
+    "names that are not found": (_lost, "it lists 'layers/dense/vars/0', which is not there"),
     "other weights": (_with(**{WEIGHTS: b"x" * 99}), "not in the HDF5 format"),
     "a layer": (
         _config(lambda config: config["config"]["layers"][1]),

@@ -323,7 +323,7 @@ def test_another_pipeline_is_refused(make: Make, tmp_path: Path) -> None:
     assert int(step) == 5
 
 
-@pytest.mark.parametrize("change", [(1, 2**63), (2, 2)])
+@pytest.mark.parametrize("change", [(1, 2**63), (1, 1), (2, 2)])
 def test_a_position_that_there_is_not_is_refused(change: tuple[int, int]) -> None:
     iterator = iter(Dataset.range(3))
     words = [*iterator.state]

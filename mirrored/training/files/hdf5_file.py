@@ -227,7 +227,7 @@ class ReadGroup(Mapping[str, NDArray[Any]]):
 
         Raises:
             KeyError: There is none.
-            WeightsFileError: It is something else, or it is elsewhere.
+            WeightsFileError: It is something else, or it is elsewhere, or the file is corrupt.
         """
         if key in self._checked:
             return self._checked[key]
@@ -237,6 +237,8 @@ class ReadGroup(Mapping[str, NDArray[Any]]):
             group = self.reader.child(group, part, where)
         dataset = None if group is None else self.reader.child(group, last, where)
         if dataset is None:
+            if key in self:
+                raise damaged(self.reader.noun, f"corrupt: it lists {where!r}, which is not there")
             raise KeyError(key)
         with self.reader.understood():
             problem = _problem_of(dataset)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mirrored._logging import logger
 from mirrored.data.dataset_iterators import PositionedIterator
@@ -281,13 +282,12 @@ def restore(
         ]
         for stateful, words in states:
             _check_position(stateful, words)
+        global_state = _global_state(tensors[GLOBAL_STATE]) if GLOBAL_STATE in tensors else None
         with assigned_together(values):
             for stateful, words in states:
                 stateful.restore(words)
-            if GLOBAL_STATE in tensors:
-                seed, draws, *pairs = as_words(tensors[GLOBAL_STATE])
-                by_seed = tuple(zip(pairs[::2], pairs[1::2], strict=True))
-                restore_global_state(GlobalState(seed, draws, by_seed))
+            if global_state is not None:
+                restore_global_state(global_state)
     done.tensors |= matches.used
     done.names |= matches.names
     known = [
@@ -303,6 +303,18 @@ def _check_position(stateful: Stateful, words: list[int]) -> None:
             stateful.check(words)
         except ValueError as error:
             raise WeightsFileError(str(error)) from None
+
+
+def _global_state(integers: NDArray[Any]) -> GlobalState:
+    """Return the state of the global streams; WeightsFileError where it has a seed twice."""
+    seed, draws, *pairs = as_words(integers)
+    by_seed = dict(zip(pairs[::2], pairs[1::2], strict=True))
+    if 2 * len(by_seed) < len(pairs):
+        raise WeightsFileError(
+            "The checkpoint has no state of random numbers: it has a seed twice. Restore the file "
+            "from another copy."
+        )
+    return GlobalState(seed, draws, tuple(by_seed.items()))
 
 
 def _values(

@@ -400,6 +400,7 @@ STATES: dict[str, dict[str, np.ndarray]] = {
     "half a pair": {STATE: np.arange(3)},
     "nothing in it": {STATE: np.arange(0)},
     "floats": {STATE: np.arange(2.0)},
+    "a seed twice": {STATE: np.array([1, 0, 5, 1, 5, 2])},
     "a table": {STATE: np.zeros((2, 2), np.int64)},
 }
 
