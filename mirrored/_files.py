@@ -9,6 +9,7 @@ import contextlib
 import errno
 import os
 import re
+import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -121,12 +122,15 @@ class Company(Protocol):
     """Processes that train together, of which one writes shared files.
 
     All of them call what is here, in the same order.
-
-    Attributes:
-        writes: Whether this is the one.
     """
 
-    writes: bool
+    @property
+    def changes(self) -> int:
+        """How often processes have died, and the others gone on."""
+
+    @property
+    def writes(self) -> bool:
+        """Whether this is the one; another may be later, where processes die."""
 
     def agree(self, what: str, error: BaseException | None) -> None:
         """Wait for all processes; raise if another one had an error."""
@@ -162,6 +166,12 @@ def _others() -> Company | None:
     return None if _alone.get() else _company
 
 
+def _changes() -> int:
+    """Return how often processes have died."""
+    others = _others()
+    return 0 if others is None else others.changes
+
+
 def trains_together() -> bool:
     """Return whether other processes train together with this one."""
     return _others() is not None
@@ -182,10 +192,19 @@ def writes_to(path: PathLike) -> bool:
     Args:
         path: The file.
     """
-    if not trains_together():
-        return True
+    return writer_of(path)()
+
+
+def writer_of(path: PathLike) -> Callable[[], bool]:
+    """Return what says at any time whether `writes_to` returns True; all call this function."""
     name = os.fspath(path)
-    return of_writer(name, "the path of a file") != name or writes()
+    if not trains_together() or of_writer(name, "the path of a file") != name:
+        return _always
+    return writes
+
+
+def _always() -> bool:
+    return True
 
 
 def of_writer(value: _Value, what: str) -> _Value:
@@ -239,14 +258,51 @@ def _saving_together(path: PathLike, what: str) -> Iterator[IO[bytes]]:
     import tempfile  # Few programs have several processes.
 
     name = as_path(path, what)
-    own = writes_to(name)
-    try:
-        with replacing(name, what) if own else tempfile.TemporaryFile() as file:
-            yield file
-    except BaseException as error:
-        agree(what, error)
-        raise
-    agree(what)
+    own, changes = writes_to(name), _changes()
+    with contextlib.ExitStack() as stack:
+        copy = None if own else stack.enter_context(tempfile.TemporaryFile())
+        try:
+            with replacing(name, what) if copy is None else contextlib.nullcontext(copy) as file:
+                yield file
+        except BaseException as error:
+            agree(what, error)
+            raise
+
+        def write_instead() -> None:
+            if copy is not None:
+                copy.seek(0)
+                with replacing(name, what) as file:
+                    shutil.copyfileobj(copy, file)
+
+        _agree_on_file(what, changes, write_instead)
+
+
+def _agree_on_file(
+    what: str,
+    changes: int,
+    write_instead: Callable[[], object],
+    failure: BaseException | None = None,
+) -> None:
+    """Return when all have come here and a file is there, though its writer may have died.
+
+    Args:
+        what: What errors call it.
+        changes: How often processes had died when the writer was chosen.
+        write_instead: Writes the file in the process that is the writer now.
+        failure: What went wrong in this process.
+    """
+    others = _others()
+    agree(what, failure)
+    while failure is None and others is not None and others.changes != changes:
+        changes = others.changes
+        try:
+            if others.writes:
+                write_instead()
+        except BaseException as error:
+            failure = error
+        agree(what, failure)
+        if failure is not None:
+            raise failure
 
 
 @contextlib.contextmanager
@@ -384,20 +440,26 @@ def save_in_thread(
         RuntimeError: The system refuses the thread.
         OSError: As for `check_replaceable`, in a process that trains alone.
     """
-    together, own = trains_together(), writes_to(path)
+    together, own, changes = trains_together(), writes_to(path), _changes()
     if not together:
         check_replaceable(path, what)
 
+    def write_alone() -> None:
+        with alone_unless(False):
+            write()
+
     def call() -> None:
         try:
-            with alone_unless(False):
-                if own:
-                    write()
+            if own:
+                write_alone()
         except BaseException as error:
             error.add_note(f"An earlier call started the asynchronous save of {path!r}.")
             raise
 
-    task = Task("mirrored-save", call, undo, together)
+    def agree_on_file(error: BaseException | None) -> None:
+        _agree_on_file("an asynchronous save", changes, bool if own else write_alone, error)
+
+    task = Task("mirrored-save", call, undo, agree_on_file if together else None)
     try:
         unsettled.append(task)
         start(task.thread)
@@ -421,8 +483,8 @@ def settle() -> None:
     """
     for task in _settled():
         error = _end(task)
-        if task.is_shared:
-            agree("an asynchronous save", error)
+        if task.agree is not None:
+            task.agree(error)
         if error is not None:
             raise error
 

@@ -49,10 +49,11 @@ class Task:
         name: The thread's name.
         call: What the thread calls.
         undo: Called before the error is raised.
-        is_shared: Whether other processes have to agree on the error, so that no step raises it.
+        agree: Waits for other processes, which have to agree on the error that it is called with,
+            so that no step raises it; None: there are none.
 
     Attributes:
-        is_shared: Whether they have to.
+        agree: The same.
         thread: The thread, which is not started yet.
     """
 
@@ -61,15 +62,20 @@ class Task:
         name: str,
         call: Callable[[], object],
         undo: Callable[[], object],
-        is_shared: bool,
+        agree: Callable[[BaseException | None], object] | None,
     ) -> None:
-        self.is_shared = is_shared
+        self.agree = agree
         self._calls = [call]  # Whoever pops it is the only one.
         self._undo = undo
         self._error: BaseException | None = None
         self._over = threading.Event()
         self._caller = threading.get_ident()
         self.thread = new_thread(name, self._run)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes have to agree."""
+        return self.agree is not None
 
     def cancel(self) -> None:
         """Let the thread make no call, unless it has begun: `start` may have failed."""

@@ -128,6 +128,10 @@ class WorkerError(RuntimeError):
         self.missing = tuple(missing)
 
 
+class WorkersChangedError(WorkerError):
+    """Workers have died in a step, which was taken by nobody: the others can take it again."""
+
+
 class WorkerTimeoutError(WorkerError, TimeoutError):
     """Other workers did not come by the deadline; its attribute `missing` says which."""
 

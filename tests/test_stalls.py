@@ -142,7 +142,7 @@ def pooled(held: Held) -> None:
 
 
 def saved(held: Held) -> None:
-    task = Task("mirrored-save", held.block, lambda: None, False)
+    task = Task("mirrored-save", held.block, lambda: None, None)
     start(task.thread)
     task.wait()
 

@@ -54,12 +54,17 @@ class DistributedVariable(Variable):
 
     def __init__(self, strategy: ReplicaStrategy, copies: Sequence[DeviceVariable]) -> None:
         self._strategy = strategy
-        self._by_replica = self._copies = tuple(copies)
-        if len(copies) < len(numbers := strategy.copy_numbers):  # Replicas of a device share one.
-            self._by_replica = tuple(copies[number] for number in numbers)
+        self._copies = tuple(copies)
+        self.share()
         first = self._copies[0]
         self._name, self._trainable, self._traits = first._name, first._trainable, first._traits
         self._synchronization, self._aggregation = first._synchronization, first._aggregation
+
+    def share(self) -> None:
+        """Let each replica use the copy of its device."""
+        self._by_replica = copies = self._copies
+        if len(copies) < len(numbers := self._strategy.copy_numbers):  # Some share one.
+            self._by_replica = tuple(copies[number] for number in numbers)
 
     @property
     def copies(self) -> tuple[DeviceVariable, ...]:

@@ -8,6 +8,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,9 @@ from numpy.typing import NDArray
 from mirrored import _nest, devices, ops
 from mirrored._files import keep_company
 from mirrored._logging import logger
+from mirrored._numbers import check_count
 from mirrored.distribute.context import get_replica_context
-from mirrored.distribute.cross_device_ops import CommunicationOptions
+from mirrored.distribute.cross_device_ops import CommunicationOptions, CrossDeviceOps
 from mirrored.distribute.cross_device_ops.across_workers import AcrossWorkers
 from mirrored.distribute.cross_device_ops.buckets import by_replica
 from mirrored.distribute.cross_device_ops.collectives import per_replica_copies
@@ -51,6 +53,10 @@ from mirrored.variables import Variable
 from mirrored.variables.flat import packing_order
 from mirrored.workers import Workers, connect
 
+# Of what is logged, how much a worker tells that is not the first; no program sets such a level.
+_QUIET = logging.WARNING - 1
+ON_WORKER_FAILURE = ("raise", "continue")
+
 
 class MultiWorkerMirroredStrategy(MirroredStrategy):
     """Trains one model on the devices of several processes, on one host or on several.
@@ -70,6 +76,10 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         communication_options: The hints for all collectives that are given none.
         replicas: The number of replicas of all workers together; None: one per device. Results
             then have the same bits for any number of workers and devices; see `MirroredStrategy`.
+        on_worker_failure: What is done where the process of a worker dies: "raise" raises
+            WorkerError in all others; "continue" lets the others share its replicas' work and take
+            the running step again. That needs Open MPI's `mpiexec --with-ft ulfm`.
+        min_workers: The number of workers below which the others raise WorkerError too.
 
     Raises:
         ValueError: The resolver, or `TF_CONFIG`, names other workers than MPI started, or other
@@ -93,36 +103,76 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         communication_options: CommunicationOptions | None = None,
         *,
         replicas: int | None = None,
+        on_worker_failure: str = "raise",
+        min_workers: int = 1,
     ) -> None:
         """Meet the other workers."""
         if replicas is not None:
             check_replica_count(replicas)
+        if on_worker_failure not in ON_WORKER_FAILURE:
+            raise ValueError(
+                f"`on_worker_failure` must be one of {ON_WORKER_FAILURE}. Received: "
+                f"on_worker_failure={on_worker_failure!r}"
+            )
+        check_count("min_workers", min_workers, least=1)
         options = communication_options
         self._workers = workers = connect(None if options is None else options.timeout)
         check_resolver(cluster_resolver, workers)
+        workers.go_on(on_worker_failure, min_workers)
+        self._generation = workers.generation
+        self._on_worker_failure, self._min_workers = on_worker_failure, min_workers
         if not workers.is_chief and logger.level == logging.NOTSET:
-            logger.setLevel(logging.WARNING)  # The first one tells what is alike on all.
+            logger.setLevel(_QUIET)  # The first one tells what is alike on all.
         self._given_resolver = cluster_resolver
         self._unsent: list[Variable] = []
+        # By their ids: they have no hash. Their replicas may change.
+        self._variables: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self._replicas_of_all = replicas
         names = own_devices(workers)
         own_replicas = None if replicas is None else _own_replicas(workers, names, replicas)
         super().__init__(names, communication_options=communication_options, replicas=own_replicas)
-        own = len(self._devices), cards_of(self._devices, communication_options)
+        self._local_ops = self._cross_device_ops
+        self._number_replicas()
+        if workers.count > 1:
+            keep_company(WorkerFiles(workers))
+            draw_alike(workers.gather)
+
+    def _number_replicas(self) -> None:
+        """Number the replicas of all workers, and connect them."""
+        workers = self._workers
+        own = len(self._devices), cards_of(self._devices, self._options)
         counts, cards = zip(*workers.gather(own, "replicas and their devices"), strict=True)
         self._replica_counts: tuple[int, ...] = counts  # By rank.
         self.first_replica = sum(counts[: workers.rank])
         self._replicas = sum(counts)
+        self._cross_device_ops = self._local_ops
         if workers.count > 1:
             self._cross_device_ops = self._over_all(cards)
-            keep_company(WorkerFiles(workers))
-            draw_alike(workers.gather)
             layout = described(self._replica_counts, workers.hosts)
             super()._log_devices(f", and {self._replicas} replicas: {layout}.")
 
-    def _over_all(self, cards: Sequence[Cards]) -> AcrossWorkers:
+    def reform(self) -> bool:
+        """Share the work out again where workers have died; return whether they had."""
+        workers = self._workers
+        if self._generation == workers.generation:
+            return False
+        while self._generation != workers.generation:  # More may die meanwhile.
+            self._generation = workers.generation
+            if self._replicas_of_all is not None:
+                own = _own_replicas(workers, self._variable_devices, self._replicas_of_all)
+                self._fixed_replicas = own
+                self._share_devices(own, self.executor)
+                for variable in [*self._variables.values()]:
+                    variable.share()
+            self._number_replicas()
+        workers.reform()
+        if workers.is_chief and logger.level == _QUIET:
+            logger.setLevel(logging.NOTSET)
+        return True
+
+    def _over_all(self, cards: Sequence[Cards]) -> CrossDeviceOps:
         """Return the collectives over all workers, given what each says of its devices."""
-        local, workers = self._cross_device_ops, self._workers
+        local, workers = self._local_ops, self._workers
         if self._replicas_of_all is not None:
             from mirrored.distribute.cross_device_ops.tree_across_workers import TreeAcrossWorkers
 
@@ -186,6 +236,8 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             "cluster_resolver": self._given_resolver,
             "communication_options": self._options,
             "replicas": self._replicas_of_all,
+            "on_worker_failure": self._on_worker_failure,
+            "min_workers": self._min_workers,
         }
 
     # ------------------------------------------------------------------ variables
@@ -194,6 +246,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         variable = super()._created(next_creator, kwargs)
         if self._workers.count > 1 and not isinstance(variable, SyncOnReadVariable):
             self._unsent.append(variable)
+        self._variables[id(variable)] = variable
         return variable
 
     def _send_variables(self) -> None:

@@ -75,6 +75,20 @@ class SyncOnReadVariable(DistributedVariable):
 
     __slots__ = ()
 
+    def share(self) -> None:
+        """Let each replica use its copy; replicas that have come from other workers get new ones.
+
+        What the others had counted with theirs is lost.
+        """
+        state = None
+        for device in self._strategy.devices[len(self._copies) :]:
+            if state is None:
+                state = self._copies[0].state()
+                if self.aggregation is VariableAggregation.SUM:
+                    state = state._replace(value=np.zeros_like(state.value))
+            self._copies = (*self._copies, state.restored(device))
+        self._by_replica = self._copies
+
     def whole(self) -> VariableState:
         """Return the state of a variable with the aggregated value."""
         states = [copy.state() for copy in self._copies]

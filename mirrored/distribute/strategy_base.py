@@ -114,6 +114,10 @@ class StrategyBase:
         count = self.num_replicas_in_sync
         return count, 0, count
 
+    def reform(self) -> bool:
+        """Share the work out again where workers have died; return whether they had."""
+        return False
+
     def require_devices(self) -> None:
         """Raise DevicesResetError where the strategy's devices are gone."""
         self.devices[0].require()

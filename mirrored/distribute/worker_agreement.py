@@ -167,7 +167,16 @@ class WorkerFiles:
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
-        self.writes = workers.is_chief
+
+    @property
+    def changes(self) -> int:
+        """How often workers have died, and the others gone on."""
+        return self._workers.generation
+
+    @property
+    def writes(self) -> bool:
+        """Whether this worker is the one that writes."""
+        return self._workers.is_chief
 
     def agree(self, what: str, error: BaseException | None) -> None:
         """Return when all workers have come here.

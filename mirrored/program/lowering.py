@@ -107,13 +107,19 @@ def spread_flag(
 
 
 class Draws:
-    """The random draws of one step: taken on one thread, before the step begins."""
+    """The random draws of one step: taken on one thread, before the step begins.
+
+    Attributes:
+        may_repeat: Whether a step may fail and be taken again with the same draws.
+    """
 
     def __init__(self) -> None:
         # Each with its number, by which they are ordered, and the place of what it draws.
         self._sources: list[tuple[int, int, NextDraw]] = []
         # Key and number of each draw of this step, in the order in which they were added.
         self.drawn: list[Any] = []
+        self._back: Callable[[], None] | None = None
+        self.may_repeat = False
 
     def __bool__(self) -> bool:
         return bool(self._sources)
@@ -142,9 +148,16 @@ class Draws:
 
     def take(self) -> None:
         """Take the next step's draws, in the order in which the function makes them."""
+        if self.may_repeat:
+            self._back = self.mark()
         run = object()
         for _, place, source in self._sources:
             self.drawn[place] = source(run)
+
+    def take_back(self) -> None:
+        """Take back those that were taken last, of a step that is to be taken again."""
+        if self._back is not None:
+            self._back()
 
 
 class _Lowering(ABC):

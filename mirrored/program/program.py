@@ -12,6 +12,7 @@ from mirrored.backends import Storage
 from mirrored.backends.product_settings import run_on_threads
 from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.devices.work_timing import Observer, observers
+from mirrored.errors import WorkersChangedError
 from mirrored.ops.host_tensor import fill
 from mirrored.program.buffers import Arenas, Buffers
 from mirrored.program.concurrency import Threads
@@ -89,7 +90,8 @@ class Program:
         arrays = self._arrays
         lowering = HostLowering(arrays, self.threads, self.graph)
         self.stages = lowering.lower(self.schedule)
-        self._draws = lowering.draws
+        self._draws, strategy = lowering.draws, self.graph.strategy
+        self._draws.may_repeat = strategy is not None and strategy.is_shared
         self.inputs: list[Any] = [arrays.of(value) for value in self.graph.inputs]
         self.outputs: list[Any] = [arrays.of(value) for value in self.graph.outputs]
         self._replay = self._make_replay(self.stages)
@@ -114,7 +116,11 @@ class Program:
             self.run(1, partial(self._filled, sources), pool=pool)
             return
         fill(self.inputs, sources)
-        run_on_threads(self._blas, self._enter, self._replay.call)
+        try:
+            run_on_threads(self._blas, self._enter, self._replay.call)
+        except WorkersChangedError:
+            self._draws.take_back()
+            raise
 
     def returned(
         self, sources: Sequence[Any], pool: ThreadPool | None = None
@@ -176,6 +182,9 @@ class Program:
                     run_on_threads(self._blas, replay.run, steps, feeders, after, team, self._enter)
         except GuardFailed as failed:
             failed.outputs = self.outputs
+            raise
+        except WorkersChangedError:
+            self._draws.take_back()
             raise
         return replay.going_on
 

@@ -7,11 +7,12 @@ import contextlib
 import json
 import math
 import os
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mirrored._files import agree, as_path, of_writer, settle, trains_together, writes_to
+from mirrored._files import agree, as_path, of_writer, settle, trains_together, writer_of, writes
 from mirrored._logging import logger
 from mirrored._numbers import as_integer
 from mirrored._types import PathLike
@@ -111,7 +112,7 @@ class BackupAndRestore(Callback):
         self._batches_seen_since_last_saving = 0
         self._last_batch_seen = -1
         self._is_due = False
-        self._writes = True
+        self._writes: Callable[[], bool] = writes
         self._checkpoint = Checkpoint()
         self._fit: FitState | None = None
         self._preemption: PreemptionHandler | None = None
@@ -158,7 +159,7 @@ class BackupAndRestore(Callback):
     def on_train_end(self, logs: Logs | None = None) -> None:
         """Delete what was saved."""
         settle()
-        if self.delete_checkpoint and self._writes:
+        if self.delete_checkpoint and self._writes():
             for path in self._paths:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(path)
@@ -180,7 +181,7 @@ class BackupAndRestore(Callback):
         self._checkpoint = Checkpoint(model=self.model, metrics=state.metrics)
         backups = [path for path in self._paths if os.path.exists(path)]
         there = of_writer(backups, "backups")
-        self._writes = writes_to(self.backup_dir)
+        self._writes = writer_of(self.backup_dir)
         if not there:
             return
         try:
@@ -237,7 +238,7 @@ class BackupAndRestore(Callback):
         text = json.dumps({**state, "arrays": len(arrays)})
         settle()
         previous, latest = self._paths
-        if self.double_checkpoint and self._writes and os.path.exists(latest):
+        if self.double_checkpoint and self._writes() and os.path.exists(latest):
             os.replace(latest, previous)
         named = {f"{_FIT}/{i}": array for i, array in enumerate(arrays)}
         self._checkpoint._write(latest, {_FIT: text}, self.asynchronous, arrays=named)

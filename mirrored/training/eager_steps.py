@@ -13,7 +13,7 @@ from mirrored.data.arrays import Arrays
 from mirrored.data.batches import Span
 from mirrored.distribute import PerReplica
 from mirrored.distribute.sharding import Sharding
-from mirrored.errors import CollectiveError
+from mirrored.errors import CollectiveError, WorkersChangedError
 from mirrored.layers.weights import find
 from mirrored.ops import SeedGenerator, TensorSpec
 from mirrored.ops.rng_state import current_rng_state
@@ -72,7 +72,7 @@ class EagerSteps(StepDriver):
         marks = [current_rng_state().mark(), *(stream.mark() for stream in self._generators)]
         try:
             yield
-        except (CollectiveError, KeyboardInterrupt):
+        except (CollectiveError, KeyboardInterrupt, WorkersChangedError):
             for back in marks:
                 back()
             raise

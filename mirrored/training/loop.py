@@ -15,7 +15,7 @@ from mirrored._threads import failed, raise_failed
 from mirrored.data.arguments import DataArguments
 from mirrored.data.batches import Span
 from mirrored.data.epochs import Epochs
-from mirrored.errors import NonFiniteLossError
+from mirrored.errors import NonFiniteLossError, WorkersChangedError
 from mirrored.ops.hooks import active_recorder
 from mirrored.program import functions_run_eagerly
 from mirrored.training.callbacks import Callback, CallbackList, History
@@ -102,6 +102,8 @@ def fit(
                 if optimizer is not None and optimizer.slots.keeps_averages:
                     with guard.step():  # All of them or none.
                         optimizer.finalize_variable_values(model.trainable_weights)
+                if plan.is_shared:  # Where the one that writes files has died, another ends them.
+                    plan.strategy.of_each_worker(None, "the end of a fit")
                 hooks.on_train_end(logs)
                 if unsettled:
                     with alone_unless(plan.is_shared):
@@ -188,12 +190,48 @@ def _train(
         try:
             with guard.step():
                 steps.train(left, where, take, lambda: not (guard.pending or is_ending()))
+        except WorkersChangedError:
+            steps.reform()
         except NonFiniteLossError as error:
             return done, error
         except Exception as error:
             vars(error).setdefault("training_step", where(done - begun))  # Other workers hear it.
             raise
     return done, None
+
+
+def _retaken(
+    steps: Steps,
+    take: Callable[[Span, Any], None],
+    span: Span,
+    report: Any,
+    done: Callable[[], int],
+) -> None:
+    """Run all steps of a span; those in which workers died are taken again by the others.
+
+    Args:
+        steps: The steps.
+        take: Runs those of a span.
+        span: The batches.
+        report: Called with what they return.
+        done: Returns how many of them were run.
+    """
+    while done() < span.count:
+        try:
+            take(span.after(done()) if done() else span, report)
+        except WorkersChangedError:
+            steps.reform()
+
+
+def _test(steps: Steps, span: Span, means: EpochLogs) -> None:
+    done = 0
+
+    def add(rows: list[Any], examples: int) -> None:
+        nonlocal done
+        done += len(rows)
+        means.add(rows, examples)
+
+    _retaken(steps, steps.test, span, add, lambda: done)
 
 
 # ---------------------------------------------------------------------------- evaluate, predict
@@ -233,7 +271,7 @@ def on_batch(
                 if error is not None:
                     raise error
             else:
-                steps.test(span, means.add)
+                _test(steps, span, means)
         return means.finish()
 
 
@@ -249,8 +287,10 @@ def predict(plan: RunPlan, data: DataArguments, *, callbacks: Callbacks, verbose
         epochs.begin()
         for span, before in _spans(plan, epochs, hooks, "predict"):
             hooks.on_predict_batch_begin(before)
-            steps.predict(span, outputs.append)
-            latest = joined(outputs[before:])
+            new: list[Any] = []
+            _retaken(steps, steps.predict, span, new.append, new.__len__)
+            outputs += new
+            latest = joined(new)
             hooks.on_predict_batch_end(len(outputs) - 1, {"outputs": latest})
         hooks.on_predict_end()
     return joined(outputs)
@@ -281,7 +321,7 @@ def _evaluate_batches(
     callbacks.on_test_begin()
     for span, before in _spans(plan, epochs, callbacks, "test"):
         callbacks.on_test_batch_begin(before)
-        steps.test(span, means.add)
+        _test(steps, span, means)
         callbacks.on_test_batch_end(before + span.count - 1, means.logs())
     logs = means.finish()
     callbacks.on_test_end(logs)

@@ -61,6 +61,11 @@ class RecordedSteps(StepDriver):
                     self._traces.clear()
             raise
 
+    def reform(self) -> None:
+        """Share the steps out among the workers that are left, and record them again."""
+        super().reform()
+        self._traces.clear()
+
     def _predict(self, part: Span, sharding: Sharding, take: Callable[[Any], None]) -> None:
         trace = self._trace("predict", part, sharding)
         results: Any = trace.results

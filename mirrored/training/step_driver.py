@@ -126,6 +126,11 @@ class StepDriver(ABC):
         for part in (span,) if span.is_alike else span.alike():
             self._predict(part, self._sharding(part), take)
 
+    def reform(self) -> None:
+        """Share the steps out among the workers that are left."""
+        self._strategy.reform()
+        self._steps.clear()
+
     @abstractmethod
     def _run(
         self, kind: str, part: Span, sharding: Sharding, take: Take, going_on: Callable[[], bool]

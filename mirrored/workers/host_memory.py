@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import stat
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -41,12 +43,9 @@ class HostMemory:
         self.rank, self.count = local.Get_rank(), local.Get_size()
         self.capacity = _fitting(mpi, local, capacity)
         size = _VECTORS + _PARTS * self.capacity
-        self._window = mpi.Win.Allocate_shared(size, 1, comm=local)
-        # Stores and loads may be made from now on; `Sync` orders them.
-        self._window.Lock_all(mpi.MODE_NOCHECK)
-        parts = [
-            memoryview(self._window.Shared_query(rank)[0]).cast("B") for rank in range(self.count)
-        ]
+        memory = _mapped_by_all(local, size)
+        self._sync = _no_fence if os.uname().machine in _IN_ORDER else _fence(mpi)
+        parts = [memory[rank * size : (rank + 1) * size] for rank in range(self.count)]
         self._arrived = [part[_ARRIVED : _ARRIVED + 8].cast("Q") for part in parts]
         self._done = [part[_DONE : _DONE + 8].cast("Q") for part in parts]
         self._calls = [[part[at : at + BYTES] for part in parts] for at in (_CALLS, _CALLS + BYTES)]
@@ -54,11 +53,6 @@ class HostMemory:
             np.frombuffer(part[_VECTORS:], np.uint8).reshape(_PARTS, -1) for part in parts
         ]
         self._views: dict[Any, tuple[list[NDArray[Any]], list[NDArray[Any]]]] = {}
-        # What the memory held before means nothing: all begin when all have written.
-        self._arrived[self.rank][0] = self._done[self.rank][0] = 0
-        self._window.Sync()
-        local.Barrier()
-        self._window.Sync()
 
     def say(self, stage: int, call: bytes) -> None:
         """Write what this worker does in a stage, for the others of its host."""
@@ -86,12 +80,12 @@ class HostMemory:
 
     def arrive(self, stage: int) -> None:
         """Say that what this worker gives in a stage is there."""
-        self._window.Sync()  # All that was written before is seen before the counter is.
+        self._sync()  # All that was written before is seen before the counter is.
         self._arrived[self.rank][0] = stage
 
     def finish(self, stage: int) -> None:
         """Say that this worker has read what others gave in a stage, and added up its part."""
-        self._window.Sync()
+        self._sync()
         self._done[self.rank][0] = stage
 
     def have_arrived(self, stage: int) -> bool:
@@ -99,7 +93,7 @@ class HostMemory:
         for counter in self._arrived:
             if counter[0] < stage:
                 return False
-        self._window.Sync()
+        self._sync()
         return True
 
     def have_finished(self, stage: int) -> bool:
@@ -107,7 +101,7 @@ class HostMemory:
         for counter in self._done:
             if counter[0] < stage:
                 return False
-        self._window.Sync()
+        self._sync()
         return True
 
     def absent(self, stage: int) -> list[int]:
@@ -119,11 +113,80 @@ class HostMemory:
         return [rank for rank, counter in enumerate(self._done) if counter[0] < stage]
 
     def close(self) -> None:
-        """Give the memory back; all workers of the host do so."""
+        """Give the memory back."""
         for views in (self._arrived, self._done, self._calls, self._vectors, self._views):
             views.clear()
-        self._window.Unlock_all()
-        self._window.Free()
+
+
+def _mapped_by_all(local: Any, size: int) -> memoryview:
+    """Return memory of zeros that the workers of this host share, with a part for each of them.
+
+    Its file has no name once all have opened it, so that nothing is left where they are killed.
+
+    Args:
+        local: The communicator of these workers.
+        size: The bytes of a part.
+
+    Raises:
+        ResourceExhaustedError: On all workers: one cannot get the memory.
+    """
+    import fcntl
+
+    rank, count, folder = local.Get_rank(), local.Get_size(), FOLDER
+    if not os.path.isdir(folder):
+        folder = tempfile.gettempdir()
+    path, file = "", -1
+    reason: list[str] = []
+    try:
+        if rank == 0:
+            with _reasoned() as reason:
+                file, path = tempfile.mkstemp(prefix=_OWN, dir=folder)
+                fcntl.flock(file, fcntl.LOCK_SH)  # See `remove_left_behind`.
+                os.fchmod(file, stat.S_IRWXU)
+        path = local.bcast(path)
+        if path:
+            with _reasoned() as reason:
+                if rank:
+                    file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+                os.posix_fallocate(file, rank * size, size)  # Writing where no room is kills.
+        reasons = [text for texts in local.allgather(reason) for text in texts]
+        if reasons:
+            raise ResourceExhaustedError(
+                f"The {count} workers of a host share memory in a file of {folder}, and one of "
+                f"them cannot open it or enlarge it by {size} bytes. Received: {reasons[0]}"
+            )
+        return memoryview(mmap.mmap(file, count * size))
+    finally:
+        if file >= 0:
+            os.close(file)
+            if rank == 0:
+                os.unlink(path)
+
+
+@contextmanager
+def _reasoned() -> Iterator[list[str]]:
+    """Within this context an error of the system is noted in the list that it returns."""
+    reasons: list[str] = []
+    try:
+        yield reasons
+    except OSError as error:
+        reasons.append(str(error))
+
+
+# Processors on which all see the stores of one in their order.
+_IN_ORDER = ("x86_64", "AMD64", "i686")
+
+
+def _no_fence() -> None:
+    """Do nothing."""
+
+
+def _fence(mpi: Any) -> Callable[[], None]:
+    """Return what orders this worker's loads and stores: MPI has it for windows of memory."""
+    window = mpi.Win.Create(bytearray(8), comm=mpi.COMM_SELF)
+    window.Lock_all(mpi.MODE_NOCHECK)
+    fence: Callable[[], None] = window.Sync
+    return fence
 
 
 def _fitting(mpi: Any, local: Any, capacity: int) -> int:
@@ -140,8 +203,9 @@ def _fitting(mpi: Any, local: Any, capacity: int) -> int:
 
 
 FOLDER = "/dev/shm"
-# How files of MPICH and Open MPI begin.
-_NAMES = ("mpich_shm_", "vader_segment.", "sm_segment.")
+# How files of MPICH, of Open MPI and of this library begin.
+_OWN = "mirrored_shm_"
+_NAMES = ("mpich_shm_", "vader_segment.", "sm_segment.", _OWN)
 _MARK = stat.S_IXUSR
 # What MPICH takes of it for a worker, and which variable of its launcher says how many a host has.
 _PER_WORKER, _LOCAL_COUNT = 1_060_000, "MPI_LOCALNRANKS"

@@ -5,6 +5,7 @@ MPI is loaded where there are others to reach, and must serve calls from any thr
 
 from __future__ import annotations
 
+import atexit
 import faulthandler
 import math
 import os
@@ -108,14 +109,50 @@ def _wait_until_all_workers_have_started(deadline: float) -> Any:
         faulthandler.dump_traceback_later(deadline, exit=True, file=shown)
     try:
         mpi4py.rc.thread_level = "multiple"
+        mpi4py.rc.finalize = not sees_deaths()
         from mpi4py import MPI
 
         if not MPI.Is_initialized() and not MPI.Is_finalized():  # The program asked for that.
             MPI.Init_thread(MPI.THREAD_MULTIPLE)
+        if not mpi4py.rc.finalize:
+            atexit.register(_end, MPI)
         return MPI
     finally:
         if shown is not None:
             faulthandler.cancel_dump_traceback_later()
+
+
+# The variable by which Open MPI's launcher says that a job survives the death of a process.
+_SURVIVES = "OMPI_MCA_mpi_ft_enable"
+
+
+def sees_deaths() -> bool:
+    """Return whether MPI tells the workers that are left that others have died."""
+    return os.environ.get(_SURVIVES, "").lower() in ("1", "true", "yes")
+
+
+class _End:
+    """How a process ends that survives others.
+
+    Attributes:
+        status: What it ends all others with; 0: nothing.
+        is_alone: Whether it ends without MPI, which waits indefinitely for some that have died.
+    """
+
+    status = 0
+    is_alone = False
+
+
+def end_alone() -> None:
+    """Let this process end without waiting for others, of which some have died."""
+    _End.is_alone = True
+
+
+def _end(mpi: Any) -> None:
+    if _End.status:
+        mpi.COMM_WORLD.Abort(_End.status)
+    if not _End.is_alone and not mpi.Is_finalized():
+        mpi.Finalize()
 
 
 def abort_at_exit(status: int) -> None:
@@ -126,6 +163,7 @@ def abort_at_exit(status: int) -> None:
     """
     from mpi4py.run import set_abort_status
 
+    _End.status = status
     set_abort_status(status)
 
 

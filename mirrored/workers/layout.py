@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +17,10 @@ from mirrored.errors import WorkerTimeoutError
 from mirrored.workers.notices import Transfers
 
 _OFTEN = 0.001
+
+T = TypeVar("T")
+# Calls an operation of MPI that all workers of a communicator call, and returns its result.
+Together = Callable[[Any, Callable[[], Any]], Any]
 
 
 @dataclass(frozen=True)
@@ -78,19 +83,35 @@ def lay_out(mpi: Any, deadline: float) -> Layout:
     Raises:
         WorkerTimeoutError: They did not come.
     """
-    world = mpi.COMM_WORLD
-    _meet(mpi, world, deadline)
-    everyone, notices = world.Dup(), world.Dup()
-    local = everyone.Split_type(mpi.COMM_TYPE_SHARED, key=everyone.Get_rank())
+    _meet(mpi, mpi.COMM_WORLD, deadline)
+    return arrange(mpi, mpi.COMM_WORLD, at_once)
+
+
+def at_once(comm: Any, operation: Callable[[], T]) -> T:
+    """Return the result of an operation of MPI, where all workers are known to be alive."""
+    return operation()
+
+
+def arrange(mpi: Any, world: Any, together: Together) -> Layout:
+    """Return who is where among the workers of a communicator; all of them call it.
+
+    Args:
+        mpi: The module of MPI.
+        world: The communicator.
+        together: Calls each operation of MPI.
+    """
+    everyone, notices = together(world, world.Dup), together(world, world.Dup)
     rank = everyone.Get_rank()
-    neighbours = tuple(local.allgather(rank))
-    hosts = everyone.allgather((_host(mpi), neighbours))
+    local = together(everyone, lambda: everyone.Split_type(mpi.COMM_TYPE_SHARED, key=rank))
+    neighbours = tuple(together(local, lambda: local.allgather(rank)))
+    hosts = together(everyone, lambda: everyone.allgather((_host(mpi), neighbours)))
     # Hosts are in the order of their first workers.
     groups = sorted({group for _, group in hosts})
     lanes = min(len(group) for group in groups)
     number = neighbours.index(rank)
     is_leader = len(groups) > 1 and number < lanes
-    lane = everyone.Split(number if is_leader else mpi.UNDEFINED, key=groups.index(neighbours))
+    color = number if is_leader else mpi.UNDEFINED
+    lane = together(everyone, lambda: everyone.Split(color, key=groups.index(neighbours)))
     return Layout(
         rank=rank,
         hosts=tuple(name for name, _ in hosts),

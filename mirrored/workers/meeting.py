@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mirrored.errors import WorkerError
 from mirrored.workers.host_memory import HostMemory
-from mirrored.workers.layout import Layout
+from mirrored.workers.layout import Layout, Together
 from mirrored.workers.notices import Transfers
 from mirrored.workers.ordered_sums import add_in_order, bounds
 from mirrored.workers.waiting import Waiting
@@ -35,18 +35,20 @@ class Meeting:
         mpi: The module of MPI.
         layout: Who is where.
         waiting: How it waits for them.
+        together: Calls each operation of MPI; see `arrange`.
     """
 
-    def __init__(self, mpi: Any, layout: Layout, waiting: Waiting) -> None:
+    def __init__(self, mpi: Any, layout: Layout, waiting: Waiting, together: Together) -> None:
         self._layout = layout
         self._waiting = waiting
         self._stage = 0
         capacity = _ON_SEVERAL if layout.on_several_hosts else _ON_ONE_HOST
-        self._memory: HostMemory | None = None
-        if len(layout.neighbours) > 1:
-            self._memory = HostMemory(mpi, layout.local, capacity)
-            capacity = self._memory.capacity
-        self._capacity = int(layout.everyone.allreduce(capacity, op=mpi.MIN))
+        local, everyone, is_alone = layout.local, layout.everyone, len(layout.neighbours) == 1
+        self._memory: HostMemory | None = together(
+            local, lambda: None if is_alone else HostMemory(mpi, local, capacity)
+        )
+        own = capacity if self._memory is None else self._memory.capacity
+        self._capacity = int(together(everyone, lambda: everyone.allreduce(own, op=mpi.MIN)))
         self._between = None if layout.lane is None else BetweenHosts(mpi, layout.lane)
 
     def meet(self, call: Call) -> None:

@@ -1,7 +1,8 @@
 """The workers of a job that MPI connects.
 
 When one of them fails all others hear of it, wherever they wait; and none ends while others rely on
-it.
+it. Where the process of one dies, the others can go on: a call then has a result on all that are
+left, the same as without the death, or on none of them.
 """
 
 from __future__ import annotations
@@ -13,21 +14,27 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Any
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirrored._logging import logger
-from mirrored.errors import WorkerError
+from mirrored.errors import WorkerError, WorkersChangedError
 from mirrored.workers.background import Background, PendingSum
-from mirrored.workers.launch import abort_at_exit
-from mirrored.workers.layout import Layout
+from mirrored.workers.launch import abort_at_exit, end_alone, sees_deaths
+from mirrored.workers.layout import Layout, Together, arrange, at_once
 from mirrored.workers.meeting import Meeting
-from mirrored.workers.notices import ENDED, FAILED, Notice, Notices
+from mirrored.workers.notices import ENDED, FAILED, Notice, Notices, WorkersLost
 from mirrored.workers.ordered_sums import name_of
+from mirrored.workers.regrouping import (
+    AgreedOperations,
+    require_deaths_seen,
+    survivors,
+)
 from mirrored.workers.waiting import Waiting, processor_ticks, this_process
 from mirrored.workers.worker import Workers
 from mirrored.workers.worker_calls import ANY, Call
@@ -35,6 +42,8 @@ from mirrored.workers.worker_calls import ANY, Call
 # Seconds that others have to end by themselves, and say why, before the launcher ends them.
 PATIENCE = 5.0
 _OFTEN = 0.005  # How often a worker that has come to its end looks whether the others have.
+T = TypeVar("T")
+
 _INTERRUPTED = 130  # The status of a program that Ctrl-C ended, as shells have it.
 
 
@@ -47,13 +56,8 @@ class MPIWorkers(Workers):
     """
 
     def __init__(self, mpi: Any, layout: Layout) -> None:
-        super().__init__(layout.rank, layout.hosts, layout.local_rank)
-        self.on_several_hosts = layout.on_several_hosts
+        super().__init__()
         self._mpi = mpi
-        self._layout = layout
-        self._notices = Notices(mpi, layout.notices)
-        self._waiting = Waiting(self, self._notices)
-        self._meeting = Meeting(mpi, layout, self._waiting)
         self._lock = threading.Lock()  # One call at a time, whichever thread makes it.
         self._background = Background(self._sum_meanwhile)
         self._calls = 0
@@ -62,18 +66,40 @@ class MPIWorkers(Workers):
         self._broken: BaseException | None = None
         self._is_closed = False
         self._process = os.getpid()
-        processes = layout.local.allgather(this_process())
-        self._neighbours = dict(zip(layout.neighbours, processes, strict=True))
+        # Whether steps still share their work with workers that have died.
+        self._has_old_shares = False
+        self._least = 1
+        self._left: list[Any] = []  # Connections with workers that have died; MPI may use them.
+        self._join(layout, at_once)
         atexit.register(self._at_exit)
+
+    def _join(self, layout: Layout, together: Together) -> None:
+        """Connect with the workers of a layout."""
+        self.place(
+            *(layout.rank, layout.hosts, layout.local_rank),
+            on_several_hosts=layout.on_several_hosts,
+        )
+        self._layout = layout
+        self._notices = Notices(self._mpi, layout.notices, layout.hosts, sees_deaths=sees_deaths())
+        self._waiting = Waiting(self, self._notices)
+        self._meeting = Meeting(self._mpi, layout, self._waiting, together)
+        local = layout.local
+        processes = together(local, lambda: local.allgather(this_process()))
+        self._neighbours = dict(zip(layout.neighbours, processes, strict=True))
 
     # ------------------------------------------------------------------ calls
 
     def _sum(self, vector: NDArray[Any], out: NDArray[Any], label: str) -> None:
         """Compute `sum_in_order` of two vectors."""
-        said = ("sum", name_of(vector.dtype), vector.size, label)
-        # Sums that overflow are infinite, as those of operations are.
-        with self._call(*said) as call, np.errstate(all="ignore"):
-            self._meeting.sum(call, vector, out)
+
+        def add(call: Call) -> NDArray[Any]:
+            with np.errstate(all="ignore"):  # Sums that overflow are infinite, as elsewhere.
+                self._meeting.sum(call, vector, out)
+            return out
+
+        total = self._call("sum", name_of(vector.dtype), vector.size, label, add, of_step=True)
+        if total is not out:
+            np.copyto(out, total)
 
     def _begin_sum(self, vector: NDArray[Any], out: NDArray[Any], label: str) -> PendingSum:
         """Compute `begin_sum` of two vectors."""
@@ -91,16 +117,17 @@ class MPIWorkers(Workers):
     def gather(self, value: Any, label: str) -> list[Any]:
         """Return a small object of each worker, by rank."""
         data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-        with self._call("gather of objects", "", ANY, label) as call:
-            self._meeting.meet(call)
-            return [pickle.loads(part) for part in self._gathered(call, data)]
+        parts = self._call("gather of objects", "", ANY, label, partial(self._gathered, data))
+        return [pickle.loads(part) for part in parts]
 
     def gather_arrays(self, array: NDArray[Any], label: str) -> list[NDArray[Any]]:
         """Return an array of each worker, by rank; their shapes may differ."""
         data = pickle.dumps(np.asarray(array), pickle.HIGHEST_PROTOCOL)
-        with self._call("gather of arrays", array.dtype.name, ANY, label) as call:
-            self._meeting.meet(call)
-            return [pickle.loads(part) for part in self._gathered(call, data)]
+        said, work = (
+            ("gather of arrays", array.dtype.name, ANY, label),
+            partial(self._gathered, data),
+        )
+        return [pickle.loads(part) for part in self._call(*said, work, of_step=True)]
 
     def broadcast(self, arrays: list[NDArray[Any]], label: str) -> None:
         """Write worker 0's values into the arrays of all others."""
@@ -108,21 +135,30 @@ class MPIWorkers(Workers):
         total = sum(part.nbytes for part in arrays)
         # Of arrays that differ the check of their shapes and dtypes does.
         said = f"bytes in {len(arrays)} arrays (check {zlib.crc32(kinds.encode()):08x})"
-        with self._call("broadcast", said, total, label) as call:
-            self._meeting.meet(call)
-            for array in arrays:
-                flat = np.ascontiguousarray(array).reshape(-1)
-                bytes_of = [flat.view(np.uint8), self._mpi.BYTE]
-                self._finish(call, self._layout.everyone.Ibcast(bytes_of, root=0), flat)
-                if not self.is_chief and not np.may_share_memory(flat, array):
-                    np.copyto(array, flat.reshape(array.shape))
+        received = self._call("broadcast", said, total, label, partial(self._sent, arrays))
+        for array, values in zip(arrays, received, strict=True):
+            if not np.may_share_memory(values, array):
+                np.copyto(array, values.reshape(array.shape))
 
     def barrier(self, label: str) -> None:
         """Return when all workers have come here."""
-        with self._call("barrier", "", ANY, label) as call:
-            self._meeting.meet(call)
+        self._call("barrier", "", ANY, label, self._meeting_of)
 
-    def _gathered(self, call: Call, data: bytes) -> list[memoryview]:
+    def _meeting_of(self, call: Call) -> bool:
+        self._meeting.meet(call)
+        return True
+
+    def _sent(self, arrays: list[NDArray[Any]], call: Call) -> list[NDArray[Any]]:
+        """Return worker 0's arrays."""
+        self._meeting.meet(call)
+        flat = [np.ascontiguousarray(array).reshape(-1) for array in arrays]
+        for part in flat:
+            bytes_of = [part.view(np.uint8), self._mpi.BYTE]
+            self._finish(call, self._layout.everyone.Ibcast(bytes_of, root=0), part)
+        return flat
+
+    def _gathered(self, data: bytes, call: Call) -> list[bytes]:
+        self._meeting.meet(call)
         mpi, everyone = self._mpi, self._layout.everyone
         mine, sizes = np.array([len(data)], np.int64), np.empty(self.count, np.int64)
         request = everyone.Iallgather([mine, mpi.INT64_T], [sizes, mpi.INT64_T])
@@ -132,7 +168,7 @@ class MPIWorkers(Workers):
         places = (sizes.tolist(), (ends - sizes).tolist())
         request = everyone.Iallgatherv([data, mpi.BYTE], [received, places, mpi.BYTE])
         self._finish(call, request, data, received)
-        return [received[begin:end].data for begin, end in zip(ends - sizes, ends, strict=True)]
+        return [bytes(received[end - n : end]) for n, end in zip(sizes, ends, strict=True)]
 
     def _finish(self, call: Call, request: Any, *memory: Any) -> None:
         """Wait until one of MPI's collectives is over, that works on some memory."""
@@ -143,18 +179,36 @@ class MPIWorkers(Workers):
     def _others(self) -> list[int]:
         return [rank for rank in range(self.count) if rank != self.rank]
 
-    @contextmanager
-    def _call(self, kind: str, dtype: str, size: int, label: str) -> Iterator[Call]:
-        """Within this context the worker is in a call; what it raises all others hear of."""
+    def _call(
+        self,
+        kind: str,
+        dtype: str,
+        size: int,
+        label: str,
+        work: Callable[[Call], T],
+        *,
+        of_step: bool = False,
+    ) -> T:
+        """Return the result of a call; what it raises all others hear of.
+
+        Args:
+            kind: What is done; so are the next three, see `Call`.
+            dtype: The dtype of what is sent.
+            size: Its size.
+            label: What errors call it.
+            work: Does this worker's part.
+            of_step: Whether workers that have died leave a part of a step undone.
+        """
         self._background.drain()
         with self._lock:
             self._require_connection(label)
             self._calls += 1
             call = Call(self._calls, kind, dtype, size, label)
             try:
-                self._notices.look()
-                self._waiting.check(call)
-                yield call
+                while not (of_step and self._has_old_shares):
+                    is_done, result = self._attempt(call, work)
+                    if is_done:
+                        return cast(T, result)
             except self._mpi.Exception as error:
                 failure = WorkerError(
                     f"MPI failed in {call} of worker {self.rank} on host {self.hosts[self.rank]}. "
@@ -169,6 +223,105 @@ class MPIWorkers(Workers):
             except BaseException as error:
                 self.failed(error)
                 raise
+        raise WorkersChangedError(
+            f"Workers have died, and the step in which {call} was to be made was taken by nobody. "
+            "Received: a step that shares its work with them. Take it again.",
+            what=label,
+            reason="workers died",
+        )
+
+    def _attempt(self, call: Call, work: Callable[[Call], T]) -> tuple[bool, Any]:
+        """Return whether a call has a result, and it; where not, workers have died in it."""
+        is_done, result = False, None
+        try:
+            self._notices.look()
+            self._waiting.check(call)
+            result = work(call)
+            is_done = True
+            if self.on_failure != "raise":
+                self._meeting.meet(call)  # Whoever goes on knows that all have the result.
+            return True, result
+        except WorkersLost:
+            pass
+        except self._mpi.Exception as error:
+            codes = (self._mpi.ERR_PROC_FAILED, self._mpi.ERR_PROC_FAILED_PENDING)
+            is_death = error.Get_error_class() in (*codes, self._mpi.ERR_REVOKED)
+            if self.on_failure == "raise" or not is_death:
+                raise
+        return self._meet_again(is_done, result)
+
+    # ------------------------------------------------------------------ deaths
+
+    def go_on(self, policy: str, least: int) -> None:
+        """Set `on_failure` and the least number of workers, on all workers."""
+        if least > self.count:
+            raise ValueError(
+                f"`min_workers` must be at most the number of workers. Received: "
+                f"min_workers={least} and {self.count} workers."
+            )
+        if policy != "raise":
+            require_deaths_seen(self._mpi, policy)
+        if policy == self.on_failure and least == self._least:
+            return
+        policies = self.gather((policy, least), "on_worker_failure")
+        if len(set(policies)) > 1:
+            raise WorkerError(
+                "All workers must be given the same `on_worker_failure` and `min_workers`. "
+                f"Received: by worker, {policies}."
+            )
+        self.on_failure, self._least = policy, least
+
+    def reform(self) -> None:
+        """Let steps sum over the workers that are left, now that their shares are known."""
+        self._has_old_shares = False
+
+    def _meet_again(self, is_done: bool, result: Any) -> tuple[bool, Any]:
+        """Connect the workers that are left; return whether their call has a result, and it.
+
+        Args:
+            is_done: Whether this worker has the result.
+            result: The result.
+        """
+        old, hosts, comm = self.rank, self.hosts, self._layout.everyone
+        began = time.monotonic()
+        while True:
+            self._left += [self._layout, self._meeting, *self._under_way]
+            self._under_way.clear()
+            comm = survivors(self._mpi, comm, self.deadline)
+            together = AgreedOperations(self._mpi, comm, self.deadline)
+            with suppress(WorkersLost):
+                self._join(arrange(self._mpi, comm, together), together)
+                everyone = self._layout.everyone
+                own = (old, self._calls, is_done)
+                states = together(everyone, partial(everyone.allgather, own))
+                holder = _holder(states)
+                if holder is not None:
+                    received = together(everyone, partial(everyone.bcast, result, root=holder))
+                    if not is_done and self._calls == states[holder][1]:
+                        is_done, result = True, received
+                break
+        end_alone()
+        self._has_old_shares = True
+        self.generation += 1
+        if self.count < self._least:
+            raise WorkerError(
+                f"{self.count} of the workers are left, and `min_workers` is {self._least}. "
+                "Received: the death of the others. Start the program again.",
+                reason="workers died",
+            )
+        if self.is_chief:
+            left = {state[0] for state in states}
+            logger.warning(
+                "%s died. %d worker(s) go on with its work, and met after %.0f ms.",
+                " and ".join(
+                    f"Worker {rank} on host {host}"
+                    for rank, host in enumerate(hosts)
+                    if rank not in left
+                ),
+                self.count,
+                1000 * (time.monotonic() - began),
+            )
+        return is_done, result
 
     def _require_connection(self, label: str) -> None:
         if os.getpid() != self._process:
@@ -270,6 +423,11 @@ class MPIWorkers(Workers):
         ticks = self._ticks()
         while len(self._notices.ended) < self.count - 1:
             self._notices.look()
+            try:
+                self._waiting.check_alive()
+            except WorkersLost:
+                self._meet_again(is_done=True, result=None)
+                self._notices.tell(self._notice(ENDED))
             self._notices.deliver(0.0)
             if while_they_work and self._notices.failure is not None:
                 return False
@@ -315,6 +473,22 @@ class MPIWorkers(Workers):
         if isinstance(error, BaseException):
             self.failed(error)
         self.close()
+
+
+def _holder(states: Sequence[tuple[int, int, bool]]) -> int | None:
+    """Return who has the result of a call that others lack; None: all have it, or nobody.
+
+    Args:
+        states: For each worker the number that it had, that of its last call, and whether it has
+            the result.
+
+    Example:
+        >>> _holder([(0, 7, False), (2, 7, True)]), _holder([(0, 8, False), (2, 7, True)])
+        (1, None)
+    """
+    lacking = {calls for _, calls, is_done in states if not is_done}
+    holders = (n for n, (_, calls, is_done) in enumerate(states) if is_done and calls in lacking)
+    return next(holders, None)
 
 
 def _named(error: BaseException) -> str:

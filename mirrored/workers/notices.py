@@ -6,6 +6,8 @@ import math
 import pickle
 import threading
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +18,10 @@ _LONGEST = 2000  # Characters of a reason that are sent, so that the message nee
 _OFTEN = 0.002
 
 
+class WorkersLost(Exception):
+    """Workers have died, and those that are left have to meet before they go on."""
+
+
 class Notice(NamedTuple):
     """What a worker tells all others once.
 
@@ -23,7 +29,7 @@ class Notice(NamedTuple):
         kind: `FAILED` or `ENDED`.
         worker: Its rank.
         host: The host that it runs on.
-        calls: How many calls it has made.
+        calls: How many calls it has made; negative: nobody knows.
         step: In which step it failed; None: in none.
         reason: What happened.
         about: The worker that it began with, where this one only heard of it; None: itself.
@@ -44,15 +50,20 @@ class Notices:
     Args:
         mpi: The module of MPI.
         comm: The communicator that is for them alone.
+        hosts: The hosts of all workers.
+        sees_deaths: Whether MPI says which processes have died.
 
     Attributes:
+        dead: The workers that have died without a notice.
         failure: The first failure that was told of; None: none was.
         ended: The workers that have come to their end, with what they told.
         first_end: When the first of them told it; infinite: none has.
     """
 
-    def __init__(self, mpi: Any, comm: Any) -> None:
+    def __init__(self, mpi: Any, comm: Any, hosts: Sequence[str], *, sees_deaths: bool) -> None:
         self.failure: Notice | None = None
+        self.dead: Sequence[int] = ()
+        self._hosts, self._sees_deaths = hosts, sees_deaths
         self.ended: dict[int, Notice] = {}
         self.first_end = math.inf
         self._mpi = mpi
@@ -72,10 +83,19 @@ class Notices:
 
     def _look(self) -> None:
         mpi = self._mpi
-        while message := self._comm.Improbe(mpi.ANY_SOURCE, mpi.ANY_TAG, self._status):
-            data = bytearray(self._status.Get_count(mpi.BYTE))
-            message.Recv([data, mpi.BYTE])
-            self._take(Notice(*pickle.loads(data)))
+        try:
+            while message := self._comm.Improbe(mpi.ANY_SOURCE, mpi.ANY_TAG, self._status):
+                data = bytearray(self._status.Get_count(mpi.BYTE))
+                message.Recv([data, mpi.BYTE])
+                self._take(Notice(*pickle.loads(data)))
+        except mpi.Exception:
+            if not self._sees_deaths:
+                raise
+        if self._sees_deaths and not self.dead:
+            failed = self._comm.Get_failed()
+            if failed.Get_size():
+                ranks = failed.Translate_ranks(None, self._comm.Get_group())
+                self.dead = sorted(set(ranks) - self.ended.keys())
 
     def _take(self, notice: Notice) -> None:
         if notice.kind == ENDED:
@@ -89,9 +109,10 @@ class Notices:
         data = pickle.dumps(tuple(notice._replace(reason=notice.reason[:_LONGEST])))
         for other in range(self._comm.Get_size()):
             if other != notice.worker:
-                request = self._comm.Isend([data, self._mpi.BYTE], dest=other)
-                with self._sending:
-                    self._sent.append((request, data))
+                with suppress(self._mpi.Exception):  # It has died.
+                    request = self._comm.Isend([data, self._mpi.BYTE], dest=other)
+                    with self._sending:
+                        self._sent.append((request, data))
         self.deliver(0.0)
 
     def deliver(self, seconds: float) -> bool:
@@ -100,10 +121,17 @@ class Notices:
         while True:
             with self._sending:
                 # Not `all`, which would stop at the first one that is not done.
-                self._sent = [notice for notice in self._sent if not notice[0].Test()]
+                self._sent = [notice for notice in self._sent if not self._is_over(notice[0])]
             if not self._sent or time.monotonic() >= until:
                 return not self._sent
             time.sleep(_OFTEN)
+
+    def _is_over(self, request: Any) -> bool:
+        """Return whether a notice was sent, or its receiver has died."""
+        try:
+            return bool(request.Test())
+        except self._mpi.Exception:
+            return True
 
 
 class Transfers:

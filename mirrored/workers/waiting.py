@@ -12,7 +12,7 @@ from typing import NamedTuple
 from mirrored import _interrupt
 from mirrored._numbers import counted
 from mirrored.errors import WorkerError, WorkerTimeoutError
-from mirrored.workers.notices import Notice, Notices
+from mirrored.workers.notices import FAILED, Notice, Notices, WorkersLost
 from mirrored.workers.worker import Workers
 from mirrored.workers.worker_calls import Call
 
@@ -25,6 +25,8 @@ _SHORTEST_SLEEP, _LONGEST_SLEEP = 1e-5, 1e-3
 # Seconds that a worker waits longer for others that have come and are late themselves, since who
 # waits for the one that is missing can say which it is.
 _LONGER = 2.0
+
+DIED = "its process ended without a word: it was killed, or crashed"
 
 _yield = getattr(os, "sched_yield", lambda: time.sleep(0))
 
@@ -102,12 +104,23 @@ class Waiting:
                 what="" if call is None else call.label,
                 reason=str(self.stopped),
             ) from self.stopped
+        self.check_alive()
         failure = self._notices.failure
         if failure is not None:
             raise _failed(failure, self._workers, call)
         for notice in self._notices.ended.values():
             if call is not None and notice.calls < call.number:
                 raise self._ended(notice, call, call.label)
+
+    def check_alive(self) -> None:
+        """Raise `WorkersLost` where workers have died and the others go on; note it otherwise."""
+        dead, notices, hosts = self._notices.dead, self._notices, self._workers.hosts
+        if not dead:
+            return
+        if self._workers.on_failure != "raise":
+            raise WorkersLost
+        if notices.failure is None:
+            notices.failure = Notice(FAILED, dead[0], hosts[dead[0]], -1, reason=DIED)
 
     def check_without_call(self, label: str, patience: float) -> None:
         """Raise what others have told, where this worker waits for them beside its calls.
@@ -116,6 +129,7 @@ class Waiting:
             label: What it waits for.
             patience: Seconds that it waits for those that have ended, who did their part before.
         """
+        self.check_alive()
         if self.stopped is None:  # Else it has been told.
             if self._notices.failure is not None:
                 raise _failed(self._notices.failure, self._workers, None)
@@ -163,10 +177,11 @@ def _failed(notice: Notice, workers: Workers, call: Call | None) -> WorkerError:
     where = "" if call is None else f" Worker {workers.rank} was in {call}."
     first = notice.worker if notice.about in (None, workers.rank) else int(notice.about)
     step = f" in {notice.step}" if notice.step else ""
+    after = "" if notice.calls < 0 else f", after {counted(notice.calls, 'call')}"
     return WorkerError(
-        f"Worker {notice.worker} on host {notice.host} failed{step}, after "
-        f"{counted(notice.calls, 'call')}: {notice.reason}\n{where.strip()} The workers are no "
-        "longer connected; the output of that worker has the error.",
+        f"Worker {notice.worker} on host {notice.host} failed{step}{after}: {notice.reason}\n"
+        f"{where.strip()} The workers are no longer connected; the output of that worker has the "
+        "error.",
         worker=first,
         host=notice.host if first == notice.worker else workers.hosts[first],
         step=notice.step,

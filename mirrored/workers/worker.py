@@ -31,22 +31,47 @@ class Workers(ABC):
         local_rank: The number of this worker among those of its host.
         on_several_hosts: Whether sums between some of them go as messages.
         deadline: The seconds that a call may wait for others.
+        on_failure: "raise": all others raise WorkerError where a worker fails. "continue": they go
+            on where its process has died.
+        generation: How often workers were lost. Then all attributes are those of the ones left.
     """
 
     def __init__(
         self, rank: int = 0, hosts: tuple[str, ...] = ("localhost",), local_rank: int = 0
     ) -> None:
+        self.place(rank, hosts, local_rank)
+        self.deadline = DEADLINE
+        self.on_failure = "raise"
+        self.generation = 0
+
+    def place(
+        self, rank: int, hosts: tuple[str, ...], local_rank: int, *, on_several_hosts: bool = False
+    ) -> None:
+        """Set which worker this is, among which."""
         self.rank = rank
         self.count = len(hosts)
         self.hosts = hosts
         self.local_rank = local_rank
-        self.on_several_hosts = False
-        self.deadline = DEADLINE
+        self.on_several_hosts = on_several_hosts
 
     @property
     def is_chief(self) -> bool:
         """Whether this is worker 0, which writes what is written once."""
         return self.rank == 0
+
+    @abstractmethod
+    def go_on(self, policy: str, least: int) -> None:
+        """Set `on_failure` and the least number of workers, on all workers.
+
+        Raises:
+            ValueError: There are fewer workers.
+            FailedPreconditionError: MPI ends the job where a process dies.
+            WorkerError: Other workers ask for something else.
+        """
+
+    @abstractmethod
+    def reform(self) -> None:
+        """Let steps sum over the workers that are left, now that their shares are known."""
 
     def sum_in_order(self, vector: NDArray[Any], out: NDArray[Any], label: str) -> None:
         """Write the sum over all workers into `out`: the same bits on every worker.
@@ -178,6 +203,12 @@ class OneWorker(Workers):
         >>> total, alone.gather("here", "an example")
         (array([1., 2.]), ['here'])
     """
+
+    def go_on(self, policy: str, least: int) -> None:
+        """Do nothing: nobody is left where this one dies."""
+
+    def reform(self) -> None:
+        """Do nothing."""
 
     def _sum(self, vector: NDArray[Any], out: NDArray[Any], label: str) -> None:
         """Copy the vector."""

@@ -26,6 +26,7 @@ class Notices:
 
     def __init__(self, *coming: Notice, after: int = 3) -> None:
         self.failure: Notice | None = None
+        self.dead: tuple[int, ...] = ()
         self.ended: dict[int, Notice] = {}
         self.looks = 0
         self._coming = coming

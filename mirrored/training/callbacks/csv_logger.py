@@ -1,13 +1,13 @@
 """Writes the logs of each epoch to a CSV file."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from mirrored._files import as_path, writes_to
+from mirrored._files import as_path, of_writer, writer_of, writes
 from mirrored._types import PathLike
 from mirrored.training.callbacks.callback import Callback, Logs
 
@@ -52,21 +52,30 @@ class CSVLogger(Callback):
         self.append = append
         self.keys: list[str] | None = None
         self.append_header = True
-        self._size: int | None = None  # Bytes of the rows of the run that is continued.
+        self._resumed: int | None = None  # Bytes of the rows of the run that is continued.
         self._path = self.filename
-        self._writes = True
+        self._writes: Callable[[], bool] = writes
+        self._wrote = True
+        # What the file should have: the bytes before the last row, and that row.
+        self._size, self._last = 0, b""
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
         """Make the file."""
-        self._writes = writes_to(self.filename)
-        if not self._writes:
-            return
+        self._writes = writer_of(self.filename)
+        self._wrote = self._writes()
         # The folder that the process is in may be another one at the end of an epoch.
         self._path = os.path.abspath(self.filename)
-        self.keys = None
-        if self._size is not None and os.path.isfile(self.filename):
-            os.truncate(self.filename, min(self._size, os.path.getsize(self.filename)))
-            self.append_header = not self._size
+        self.keys, self._last = None, b""
+        if self._wrote:
+            self._begin()
+        own = (os.path.getsize(self._path) if self._wrote else 0), self.append_header
+        self._size, self.append_header = of_writer(own, "the size of a log")
+
+    def _begin(self) -> None:
+        """Make the file, or continue one."""
+        if self._resumed is not None and os.path.isfile(self.filename):
+            os.truncate(self.filename, min(self._resumed, os.path.getsize(self.filename)))
+            self.append_header = not self._resumed
             return
         if self.append and os.path.exists(self.filename):
             with open(self.filename, encoding="utf-8") as file:
@@ -76,20 +85,18 @@ class CSVLogger(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the columns, and how many bytes the rows so far have."""
-        size = os.path.getsize(self._path) if self._writes else 0
+        size = os.path.getsize(self._path) if self._writes() else 0
         return {"keys": self.keys, "size": size}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue behind the rows of a state; later ones are deleted when training begins."""
-        self.keys, self._size = state["keys"], state["size"]
+        self.keys, self._resumed = state["keys"], state["size"]
 
     def _let_go(self) -> None:
-        self._size = None
+        self._resumed = None
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
         """Write the epoch's row, and before the first one the names."""
-        if not self._writes:
-            return
         import csv
         import io
 
@@ -106,7 +113,11 @@ class CSVLogger(Callback):
             writer.writerow(["epoch", *self.keys])
         writer.writerow([epoch, *(_cell(logs.get(key, "NA")) for key in self.keys)])
         try:
-            _append(self._path, text.getvalue().encode("utf-8"))
+            self._take_over()
+            self._size += len(self._last)
+            self._last = text.getvalue().encode("utf-8")
+            if self._wrote:
+                _append(self._path, self._last)
         except BaseException as error:
             if first:
                 self.keys = None
@@ -114,6 +125,18 @@ class CSVLogger(Callback):
                 error.filename = self.filename
                 error.add_note(f"The log of epoch {epoch + 1} is not in it, all before it are.")
             raise
+
+    def on_train_end(self, logs: Logs | None = None) -> None:
+        """Write the last row, where the worker that writes died before it."""
+        self._take_over()
+
+    def _take_over(self) -> None:
+        """Write the last row where it is missing, and this worker is the one that writes by now."""
+        if self._wrote or not self._writes():
+            return
+        self._wrote = True
+        if os.path.getsize(self._path) <= self._size:
+            _append(self._path, self._last)
 
 
 def _cell(value: Any) -> Any:

@@ -2,12 +2,13 @@
 
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from mirrored._files import writes_to
+from mirrored._files import writer_of
 from mirrored._numbers import check_count
 from mirrored._types import PathLike
 from mirrored.training.callbacks.callback import Callback, Logs
@@ -85,13 +86,14 @@ class TensorBoard(Callback):
         self.update_freq = 1 if update_freq == "batch" else update_freq
         if self.update_freq != "epoch":
             check_count("update_freq", self.update_freq, least=1)
-        self._writers: dict[str, SummaryWriter] = {}
+        self._writers: dict[tuple[str, bool], SummaryWriter] = {}
+        self._writes: dict[str, Callable[[], bool]] = {}
         self._batches = self._before_epoch = self._before_span = 0
         self._iterations = 0
         self._epoch_began = self._span_began = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_writers": {}}
+        return {**super().__getstate__(), "_writers": {}, "_writes": {}}
 
     def steps_between(self, kind: str, steps: int) -> int:
         """Return how many steps may run between two looks at what to write."""
@@ -159,15 +161,16 @@ class TensorBoard(Callback):
     def _let_go(self) -> None:
         with suppress(OSError):  # What could not be written was an error before.
             self.on_train_end()
-        self._writers = {}
+        self._writers, self._writes = {}, {}
 
     def _writer(self, name: str) -> SummaryWriter:
-        if name not in self._writers:
-            path = os.path.join(self.log_dir, name)
-            self._writers[name] = (
-                create_file_writer(path) if writes_to(path) else create_noop_writer()
-            )
-        return self._writers[name]
+        path = os.path.join(self.log_dir, name)
+        if name not in self._writes:
+            self._writes[name] = writer_of(path)
+        key = name, self._writes[name]()  # Another worker may write from now on.
+        if key not in self._writers:
+            self._writers[key] = create_file_writer(path) if key[1] else create_noop_writer()
+        return self._writers[key]
 
     def _write(self, name: str, values: Logs, step: int) -> None:
         for key, value in values.items():
