@@ -206,6 +206,11 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         return self._replicas, self.first_replica, len(self._devices)
 
     @property
+    def _is_alone(self) -> bool:
+        """Whether this worker has all replicas. Dead workers have some until `reform`."""
+        return len(self._replica_counts) == 1
+
+    @property
     def workers(self) -> Workers:
         """The workers, as MPI connects them."""
         return self._workers
@@ -291,7 +296,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         of its replicas gets one in every step.
         """
         distributed = super()._distributed(dataset)
-        if self._workers.count == 1:
+        if self._is_alone:
             return distributed
         if not is_own(dataset):
             return SharedDataset(self, dataset, self.check_alike)
@@ -317,7 +322,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         workers = self._workers
         context = InputContext(workers.count, workers.rank, self._replicas)
         distributed = distributed_from_function(self, dataset_fn, context)
-        if workers.count == 1:
+        if self._is_alone:
             return distributed
         return WorkerDataset(self, distributed.source, self.any_worker)
 
@@ -338,7 +343,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
 
         To meet takes longer than to send a little more.
         """
-        if self._workers.count == 1:
+        if self._is_alone:
             return super().sum_step(variables, gradients, statistics)
         own = {i: gradients[i] for i in packing_order(variables) if gradients[i] is not None}
         specs = [select(0, gradient).spec for gradient in own.values()]
@@ -365,7 +370,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
 
     def _rows_along(self, axis: int, parts: Sequence[Tensor]) -> Any:
         own = super()._rows_along(axis, parts)
-        if self._workers.count == 1:
+        if self._is_alone:
             return own
         with devices.device(parts[0]._device):
             total = self._over_workers(ops.constant(own, ops.int64), "the length of an axis")
@@ -419,7 +424,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         Args:
             rows: What this worker's have made, on the host.
         """
-        if self._workers.count == 1:
+        if self._is_alone:
             return rows
         return np.concatenate(self._workers.gather_arrays(rows, "rows that were made"))
 
@@ -440,7 +445,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
     def _joined(self, parts: list[Tensor], axis: int) -> tuple[Tensor, int]:
         """Return the tensors of all workers' replicas joined, and where this worker's begin."""
         own = super().gather_parts(parts, axis)
-        if self._workers.count == 1:
+        if self._is_alone:
             return own, 0
         along = axis % own.ndim
         sizes = self._sizes_along(parts, own, along)

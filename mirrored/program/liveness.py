@@ -51,7 +51,9 @@ class Liveness:
         self._checks = [
             node
             for node in self.nodes
-            if node.may_refuse and not (graph.labels_checked and node.op.of_labels)
+            # Sums over workers are ordered: they raise where a worker fails.
+            if node.op.ordered
+            or (node.may_refuse and not (graph.labels_checked and node.op.of_labels))
         ]
         self._phase_end, self._first_write = self._phases(schedule)
         self._until = self._running(schedule)

@@ -62,14 +62,17 @@ class CSVLogger(Callback):
     def on_train_begin(self, logs: Logs | None = None) -> None:
         """Make the file."""
         self._writes = writer_of(self.filename)
-        self._wrote = self._writes()
         # The folder that the process is in may be another one at the end of an epoch.
         self._path = os.path.abspath(self.filename)
         self.keys, self._last = None, b""
-        if self._wrote:
-            self._begin()
-        own = (os.path.getsize(self._path) if self._wrote else 0), self.append_header
-        self._size, self.append_header = of_writer(own, "the size of a log")
+        has_begun = False
+        while not has_begun:  # More than once where the worker that writes died before it did.
+            self._wrote = self._writes()
+            if self._wrote:
+                self._begin()
+            size = os.path.getsize(self._path) if self._wrote else 0
+            own = self._wrote, size, self.append_header
+            has_begun, self._size, self.append_header = of_writer(own, "the beginning of a log")
 
     def _begin(self) -> None:
         """Make the file, or continue one."""

