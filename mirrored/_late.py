@@ -23,7 +23,8 @@ class LateNames:
         module: The module's name.
         homes: The modules that define the names, each with its names, separated by spaces.
             "new=old" is the name "old" of that module, under the name "new". A name of the module
-            itself is that of a module inside it.
+            itself is that of a module inside it. "*" stands for all public names of that module,
+            which is loaded at once, except for those with a "-" before them.
     """
 
     def __init__(self, module: str, homes: Mapping[str, str]) -> None:
@@ -31,7 +32,7 @@ class LateNames:
         self._homes = {
             new: (home, old or new)
             for home, names in homes.items()
-            for new, _, old in (name.partition("=") for name in names.split())
+            for new, _, old in (name.partition("=") for name in _listed(home, names.split()))
         }
         LISTS[module] = self
 
@@ -55,6 +56,13 @@ class LateNames:
         value = import_module(f"{home}.{old}") if inside else getattr(import_module(home), old)
         # What somebody put there meanwhile, such as a test's own, stays.
         return vars(sys.modules[self._module]).setdefault(name, value)
+
+
+def _listed(home: str, names: list[str]) -> list[str]:
+    """Return the names in a row of a table, with those that "*" stands for."""
+    if "*" not in names:
+        return names
+    return [name for name in import_module(home).__all__ if f"-{name}" not in names]
 
 
 def late_module(

@@ -49,7 +49,7 @@ ADDED: dict[str, tuple[str, str, str, tuple[str, ...], Lines]] = {
         ),
     ),
     "layer": (
-        *("layers/scale.py", "layers/__init__.py", "mirrored/keras/layers.py"),
+        *("layers/scale.py", "layers/__init__.py", ""),
         ("Scale",),
         (
             (
@@ -60,8 +60,7 @@ ADDED: dict[str, tuple[str, str, str, tuple[str, ...], Lines]] = {
         ),
     ),
     "loss": (
-        "mirrored/training/losses/quartic.py",
-        *("mirrored/training/losses/__init__.py", "mirrored/keras/losses.py"),
+        *("mirrored/training/losses/quartic.py", "mirrored/training/losses/__init__.py", ""),
         ("MeanQuarticError", "mean_quartic_error"),
         (
             (
@@ -73,8 +72,7 @@ ADDED: dict[str, tuple[str, str, str, tuple[str, ...], Lines]] = {
         ),
     ),
     "metric": (
-        "mirrored/training/metrics/bounded.py",
-        *("mirrored/training/metrics/__init__.py", "mirrored/keras/metrics.py"),
+        *("mirrored/training/metrics/bounded.py", "mirrored/training/metrics/__init__.py", ""),
         ("MeanBoundedError",),
         (
             (
@@ -86,8 +84,7 @@ ADDED: dict[str, tuple[str, str, str, tuple[str, ...], Lines]] = {
         ),
     ),
     "optimizer": (
-        "optim/signed_momentum.py",
-        *("optim/__init__.py", "mirrored/keras/optimizers/__init__.py"),
+        *("optim/signed_momentum.py", "optim/__init__.py", ""),
         ("SignedMomentum",),
         (("tests/optim/test_get.py", r"\nOPTIMIZERS.*\n", '    "SignedMomentum": 0.999,\n'),),
     ),
@@ -255,7 +252,7 @@ def add(folder: Path) -> None:
         row = f'        "{_module(file)}": "{" ".join(names)}",\n'
         if package or keras:
             _insert(folder / (package or keras), r"__name__,\n    {\n", row)
-        if package:
+        if package and keras:
             known = rf'"{re.escape(_module(package))}": "+\s*'
             _insert(folder / keras, known, " ".join((*names, "")))
         for where, pattern, text in lines:

@@ -10,10 +10,6 @@ _public_module(
     __name__,
     {
         "mirrored.keras.optimizers": "schedules",
-        "mirrored.optim": """
-            Adadelta Adafactor Adagrad Adam AdamW Adamax Ftrl Lamb Lion
-            LossScaleOptimizer MultiOptimizer Muon Nadam Optimizer OptimizerMap RMSprop
-            SGD ScheduleFreeAdamW deserialize get serialize
-        """,
+        "mirrored.optim": "* -schedules",
     },
 )

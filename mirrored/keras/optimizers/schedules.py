@@ -9,10 +9,6 @@ _public_module(
     "tf.keras.optimizers.schedules",
     __name__,
     {
-        "mirrored.optim.schedules": """
-            CosineDecay CosineDecayRestarts ExponentialDecay InverseTimeDecay
-            LearningRateSchedule PiecewiseConstantDecay PolynomialDecay deserialize
-            serialize
-        """,
+        "mirrored.optim.schedules": "*",
     },
 )
