@@ -338,7 +338,7 @@ class Orthogonal(Drawn):
         return ops.constant((self.gain * q).reshape(shape).astype(dtype))
 
 
-_CUT_DEVIATION = 0.87962566103423978  # A standard normal's deviation, cut at two of them.
+CUT_DEVIATION = 0.87962566103423978  # A standard normal's deviation, cut at two of them.
 
 
 class VarianceScaling(Drawn):
@@ -385,15 +385,14 @@ class VarianceScaling(Drawn):
         self.input_axes, self.output_axes = input_axes, output_axes
 
     def _draw(self, generator: SeedGenerator, shape: Shape, dtype: DType) -> Tensor:
-        fan_in, fan_out = _fans(shape, self.input_axes, self.output_axes)
-        fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[self.mode]
+        fan = fans(shape, self.input_axes, self.output_axes)[self.mode]
         deviation = math.sqrt(self.scale / max(1.0, fan))
         if self.distribution == "uniform":
             limit = math.sqrt(3.0) * deviation
             return generator.uniform(shape, -limit, limit, dtype=dtype)
         if self.distribution == "untruncated_normal":
             return generator.normal(shape, 0.0, deviation, dtype=dtype)
-        return TruncatedNormal(0.0, deviation / _CUT_DEVIATION, generator)(shape, dtype)
+        return TruncatedNormal(0.0, deviation / CUT_DEVIATION, generator)(shape, dtype)
 
 
 class _OfLayer(VarianceScaling):
@@ -520,21 +519,21 @@ class LecunNormal(_OfLayer):
     _scaling = (1.0, "fan_in", "truncated_normal")
 
 
-def _fans(
+def fans(
     shape: Shape, inputs: Sequence[int] | None = None, outputs: Sequence[int] | None = None
-) -> tuple[int, int]:
-    """Return how many inputs feed a unit of a weight and how many units an input feeds.
+) -> dict[str, float]:
+    """Return how many inputs feed a unit of a weight, how many units an input feeds, and the mean.
 
     Where their axes are not given, the last axis is the units, the one before it the inputs;
     further axes, as in a convolution's kernel, multiply both.
     """
     if inputs is not None and outputs is not None:
-        return math.prod(shape[axis] for axis in inputs), math.prod(shape[axis] for axis in outputs)
-    if len(shape) < 2:
-        size = shape[0] if shape else 1
-        return size, size
-    field = math.prod(shape[:-2])
-    return shape[-2] * field, shape[-1] * field
+        fan_in, fan_out = (math.prod(shape[axis] for axis in axes) for axes in (inputs, outputs))
+    elif len(shape) < 2:
+        fan_in = fan_out = shape[0] if shape else 1
+    else:
+        fan_in, fan_out = (size * math.prod(shape[:-2]) for size in shape[-2:])
+    return {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -5,12 +5,185 @@ Inside the library shapes are plain tuples, which are quicker.
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, Self, SupportsIndex, cast, overload
 
 from mirrored._absent import refused_members
 from mirrored._arguments import explained
 from mirrored._types import PartialShapeLike
+
+
+class ShapeQuestions:
+    """What shapes answer about their sizes. A subclass creates a shape of sizes, or of None."""
+
+    __slots__ = ()
+
+    @property
+    def _known(self) -> tuple[int | None, ...] | None:
+        """The sizes; None if even their number is unknown."""
+        raise NotImplementedError
+
+    def _like(self, dims: Any) -> Self:
+        create: Callable[[Any], Self] = type(self)
+        return create(dims)
+
+    @property
+    def ndims(self) -> int | None:
+        """The number of axes; None if it is unknown."""
+        return None if self._known is None else len(self._known)
+
+    def as_list(self) -> list[int | None]:
+        """Return the sizes, in a list.
+
+        Raises:
+            ValueError: Their number is unknown.
+
+        Example:
+            >>> TensorShape((None, 3)).as_list()
+            [None, 3]
+        """
+        if self._known is None:
+            raise ValueError(
+                "as_list() is not defined on an unknown TensorShape. Test `shape.rank is None` "
+                "first."
+            )
+        return [*self._known]
+
+    def num_elements(self) -> int | None:
+        """Return how many elements there are; None where a size is not known.
+
+        Example:
+            >>> TensorShape((2, 3)).num_elements(), TensorShape((None, 3)).num_elements()
+            (6, None)
+        """
+        sizes: Any = self._known
+        return math.prod(sizes) if self.is_fully_defined() else None
+
+    def is_fully_defined(self) -> bool:
+        """Return whether all sizes are known."""
+        return self._known is not None and None not in self._known
+
+    def assert_is_fully_defined(self) -> None:
+        """Raise unless all sizes are known.
+
+        Raises:
+            ValueError: One is not.
+        """
+        if not self.is_fully_defined():
+            raise ValueError(f"Shape {self} is not fully defined")
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Return whether a tensor may have both shapes.
+
+        Args:
+            other: The other shape; None is any.
+        """
+        own, its = self._known, self._like(other)._known
+        if own is None or its is None:
+            return True
+        pairs = zip(own, its, strict=False)
+        return len(own) == len(its) and all(None in pair or pair[0] == pair[1] for pair in pairs)
+
+    def assert_is_compatible_with(self, other: Any) -> None:
+        """Raise unless a tensor may have both shapes.
+
+        Args:
+            other: The other shape; None is any.
+
+        Raises:
+            ValueError: It may not.
+        """
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Shapes {self} and {self._like(other)} are incompatible")
+
+    def merge_with(self, other: Any) -> Self:
+        """Return the shape with the sizes that either knows.
+
+        Args:
+            other: The other shape; None knows nothing.
+
+        Raises:
+            ValueError: They differ.
+
+        Example:
+            >>> TensorShape((None, 3)).merge_with((2, None))
+            (2, 3)
+        """
+        other = self._like(other)
+        own, its = self._known, other._known
+        if own is None or its is None:
+            return other if own is None else self
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Shapes {self} and {other} are not compatible")
+        pairs = zip(own, its, strict=True)
+        return self._like([more if size is None else size for size, more in pairs])
+
+    def concatenate(self, other: Any) -> Self:
+        """Return the sizes of both shapes, one after the other.
+
+        Args:
+            other: The other shape; with None nothing is known of the result.
+
+        Example:
+            >>> TensorShape((2, 3)).concatenate([4])
+            (2, 3, 4)
+        """
+        own, its = self._known, self._like(other)._known
+        return self._like(None if own is None or its is None else (*own, *its))
+
+    def with_rank(self, rank: int) -> Self:
+        """Return the shape if it has `rank` axes; if that is unknown, a shape with `rank` axes.
+
+        Args:
+            rank: How many.
+
+        Raises:
+            ValueError: It has others.
+
+        Example:
+            >>> TensorShape(None).with_rank(2)
+            (None, None)
+        """
+        self.assert_has_rank(rank)
+        return self.merge_with([None] * rank)
+
+    def with_rank_at_least(self, rank: int) -> Self:
+        """Return the shape if it has at least a number of axes.
+
+        Args:
+            rank: How many.
+
+        Raises:
+            ValueError: It has fewer.
+        """
+        if self.ndims is not None and self.ndims < rank:
+            raise ValueError(f"Shape {self} must have rank at least {rank}")
+        return self
+
+    def with_rank_at_most(self, rank: int) -> Self:
+        """Return the shape if it has at most a number of axes.
+
+        Args:
+            rank: How many.
+
+        Raises:
+            ValueError: It has more.
+        """
+        if self.ndims is not None and self.ndims > rank:
+            raise ValueError(f"Shape {self} must have rank at most {rank}")
+        return self
+
+    def assert_has_rank(self, rank: int) -> None:
+        """Raise an error unless the shape has a number of axes.
+
+        Args:
+            rank: How many.
+
+        Raises:
+            ValueError: There are others.
+        """
+        if self.ndims not in (None, rank):
+            raise ValueError(f"Shape {self} must have rank {rank}")
 
 
 @explained
@@ -19,7 +192,8 @@ from mirrored._types import PartialShapeLike
     "as_proto cast experimental_as_proto experimental_from_proto experimental_type_proto flatten "
     "from_tensors most_specific_common_supertype placeholder_value to_tensors",
 )
-class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no None in theirs.
+# To type checkers sizes are integers, since tensors have no None in theirs.
+class TensorShape(ShapeQuestions, tuple[int, ...]):
     """The size of each axis, None where it is not known: a tuple that can be asked about itself.
 
     It equals a tuple or a list of the same sizes, prints as a tuple, and is false where it has no
@@ -49,6 +223,10 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
         if dims is None or isinstance(dims, _UnknownShape):
             return cast(Self, tuple.__new__(_UnknownShape))
         return tuple.__new__(cls, dims if isinstance(dims, TensorShape) else _sizes(dims))
+
+    @property
+    def _known(self) -> tuple[int | None, ...] | None:
+        return self
 
     __hash__ = tuple.__hash__
 
@@ -90,151 +268,6 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
     def dims(self) -> list[int | None]:
         """The sizes, in a list."""
         return [*self]
-
-    def as_list(self) -> list[int | None]:
-        """Return the sizes, in a list.
-
-        Example:
-            >>> TensorShape((None, 3)).as_list()
-            [None, 3]
-        """
-        return [*self]
-
-    def num_elements(self) -> int | None:
-        """Return how many elements there are; None where a size is not known.
-
-        Example:
-            >>> TensorShape((2, 3)).num_elements(), TensorShape((None, 3)).num_elements()
-            (6, None)
-        """
-        return math.prod(self) if self.is_fully_defined() else None
-
-    def is_fully_defined(self) -> bool:
-        """Return whether all sizes are known."""
-        return None not in self
-
-    def assert_is_fully_defined(self) -> None:
-        """Raise unless all sizes are known.
-
-        Raises:
-            ValueError: One is not.
-        """
-        if None in self:
-            raise ValueError(f"Shape {self} is not fully defined")
-
-    def is_compatible_with(self, other: PartialShapeLike | None) -> bool:
-        """Return whether a tensor may have both shapes.
-
-        Args:
-            other: The other shape; None is any.
-        """
-        other = TensorShape(other)
-        if None in (self.rank, other.rank):
-            return True
-        pairs = zip(self, other, strict=False)
-        return len(self) == len(other) and all(None in pair or pair[0] == pair[1] for pair in pairs)
-
-    def assert_is_compatible_with(self, other: PartialShapeLike | None) -> None:
-        """Raise unless a tensor may have both shapes.
-
-        Args:
-            other: The other shape; None is any.
-
-        Raises:
-            ValueError: It may not.
-        """
-        if not self.is_compatible_with(other):
-            raise ValueError(f"Shapes {self} and {other} are incompatible")
-
-    def merge_with(self, other: PartialShapeLike | None) -> "TensorShape":
-        """Return the shape with the sizes that either knows.
-
-        Args:
-            other: The other shape; None knows nothing.
-
-        Raises:
-            ValueError: They differ.
-
-        Example:
-            >>> TensorShape((None, 3)).merge_with((2, None))
-            (2, 3)
-        """
-        other = TensorShape(other)
-        if None in (self.rank, other.rank):
-            return other if isinstance(self, _UnknownShape) else self
-        if not self.is_compatible_with(other):
-            raise ValueError(f"Shapes {self} and {other} are not compatible")
-        pairs: Iterable[tuple[int | None, ...]] = zip(self, other, strict=True)
-        return _shape_of(its if own is None else own for own, its in pairs)
-
-    def concatenate(self, other: PartialShapeLike | None) -> "TensorShape":
-        """Return the sizes of both shapes, one after the other.
-
-        Args:
-            other: The other shape; with None nothing is known of the result.
-
-        Example:
-            >>> TensorShape((2, 3)).concatenate([4])
-            (2, 3, 4)
-        """
-        other = TensorShape(other)
-        if None in (self.rank, other.rank):
-            return TensorShape(None)
-        return _shape_of((*self, *other))
-
-    def with_rank(self, rank: int) -> "TensorShape":
-        """Return the shape if it has `rank` axes; if that is unknown, a shape with `rank` axes.
-
-        Args:
-            rank: How many.
-
-        Raises:
-            ValueError: It has others.
-
-        Example:
-            >>> TensorShape(None).with_rank(2)
-            (None, None)
-        """
-        self.assert_has_rank(rank)
-        return self.merge_with([None] * rank)
-
-    def with_rank_at_least(self, rank: int) -> "TensorShape":
-        """Return the shape if it has at least a number of axes.
-
-        Args:
-            rank: How many.
-
-        Raises:
-            ValueError: It has fewer.
-        """
-        if not isinstance(self, _UnknownShape) and len(self) < rank:
-            raise ValueError(f"Shape {self} must have rank at least {rank}")
-        return self
-
-    def with_rank_at_most(self, rank: int) -> "TensorShape":
-        """Return the shape if it has at most a number of axes.
-
-        Args:
-            rank: How many.
-
-        Raises:
-            ValueError: It has more.
-        """
-        if not isinstance(self, _UnknownShape) and len(self) > rank:
-            raise ValueError(f"Shape {self} must have rank at most {rank}")
-        return self
-
-    def assert_has_rank(self, rank: int) -> None:
-        """Raise an error unless the shape has a number of axes.
-
-        Args:
-            rank: How many.
-
-        Raises:
-            ValueError: There are others.
-        """
-        if self.rank not in (None, rank):
-            raise ValueError(f"Shape {self} must have rank {rank}")
 
     def assert_same_rank(self, other: PartialShapeLike | None) -> None:
         """Raise unless another shape has as many axes.
@@ -286,23 +319,13 @@ class _UnknownShape(TensorShape):
     """A shape whose number of axes is unknown; a tuple only to be a `TensorShape`."""
 
     __slots__ = ()
+    _known: Any = None
     rank: Any = None
     ndims: Any = None
     dims: Any = None
 
-    def as_list(self) -> NoReturn:
-        """Raise ValueError, since there are no sizes to return."""
-        raise ValueError(
-            "as_list() is not defined on an unknown TensorShape. Test `shape.rank is None` first."
-        )
-
-    def is_fully_defined(self) -> bool:
-        """Return False."""
-        return False
-
-    def assert_is_fully_defined(self) -> NoReturn:
-        """Raise ValueError."""
-        raise ValueError(f"Shape {self} is not fully defined")
+    def _like(self, dims: Any) -> Any:
+        return TensorShape(dims)
 
     def __bool__(self) -> bool:
         return False
@@ -361,10 +384,11 @@ def _sizes(dims: Any) -> tuple[int | None, ...]:
         sizes = tuple(dims)
     except TypeError:
         _refuse(dims)
-    return tuple(None if size is None else _size(size) for size in sizes)
+    return tuple(None if size is None else as_size(size) for size in sizes)
 
 
-def _size(value: Any) -> int:
+def as_size(value: Any) -> int:
+    """Return the size of an axis, or raise TypeError or ValueError."""
     try:
         size = operator.index(value)
     except TypeError:

@@ -1,7 +1,6 @@
 """What variables begin with: functions of a shape and a dtype, which draw their operations."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,10 +8,10 @@ import numpy as np
 from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.compat.v1 import graph_draws, sources
 from mirrored.compat.v1.drawn_calls import named_call
+from mirrored.layers.starting_values import CUT_DEVIATION, fans
 from mirrored.ops.spec import as_dtype
 
-# The deviation of what is left, within two deviations, of a normal distribution of deviation 1.
-TRUNCATED_DEVIATION = 0.87962566103423978
+_MODES = ("fan_in", "fan_out", "fan_avg")
 
 
 class _Initializer:
@@ -119,15 +118,6 @@ class truncated_normal_initializer(random_normal_initializer):
     draw = staticmethod(graph_draws.truncated_normal)
 
 
-def _fans(shape: Any) -> tuple[float, float]:
-    """Return how many inputs and outputs weights of a shape have."""
-    sizes = list(shape)
-    if len(sizes) < 2:
-        return (sizes[0], sizes[0]) if sizes else (1, 1)
-    field = math.prod(sizes[:-2])
-    return sizes[-2] * field, sizes[-1] * field
-
-
 class variance_scaling_initializer(_Initializer):
     """Begins with numbers whose variance follows from how many inputs or outputs weights have.
 
@@ -153,7 +143,7 @@ class variance_scaling_initializer(_Initializer):
         if scale <= 0.0:
             raise ValueError(f"Argument `scale` must be a positive float. Received: {scale}")
         if mode not in _MODES:
-            raise ValueError(f"Argument `mode` should be one of {tuple(_MODES)}. Received: {mode}")
+            raise ValueError(f"Argument `mode` should be one of {_MODES}. Received: {mode}")
         distribution = distribution.lower()
         if distribution not in ("normal", "uniform", "truncated_normal", "untruncated_normal"):
             raise ValueError(
@@ -163,24 +153,17 @@ class variance_scaling_initializer(_Initializer):
         self._scale, self._mode, self._distribution = scale, mode, distribution
         self.seed, self.dtype = seed, dtype
 
-    def create(self, shape: ShapeLike, dtype: DTypeLike) -> Any:
+    def create(self, shape: Any, dtype: DTypeLike) -> Any:
         """Return a draw."""
-        variance = self._scale / max(1.0, _MODES[self._mode](*_fans(shape)))
+        variance = self._scale / max(1.0, fans(tuple(shape))[self._mode])
         if self._distribution == "uniform":
             limit = math.sqrt(3.0 * variance)
             return random_uniform_initializer(-limit, limit, self.seed)(shape, dtype)
         deviation = math.sqrt(variance)
         if self._distribution == "untruncated_normal":
             return random_normal_initializer(0.0, deviation, self.seed)(shape, dtype)
-        deviation /= TRUNCATED_DEVIATION
+        deviation /= CUT_DEVIATION
         return truncated_normal_initializer(0.0, deviation, self.seed)(shape, dtype)
-
-
-_MODES: dict[str, Callable[[float, float], float]] = {
-    "fan_in": lambda fan_in, _: fan_in,
-    "fan_out": lambda _, fan_out: fan_out,
-    "fan_avg": lambda fan_in, fan_out: (fan_in + fan_out) / 2.0,
-}
 
 
 class glorot_uniform_initializer(variance_scaling_initializer):

@@ -87,7 +87,7 @@ def _lost(
 
     def compute(tensors: Any, weights: Any) -> Any:
         losses = function(*tensors)
-        _check_weights(losses.shape, ops.convert_to_tensor(weights).shape)
+        check_weights(losses.shape, ops.convert_to_tensor(weights).shape)
         return _weighted(losses, weights, reduction)
 
     graph = graph_of(args, weights)
@@ -98,7 +98,8 @@ def _lost(
     return loss
 
 
-def _check_weights(losses: Any, weights: Any) -> None:
+def check_weights(losses: Any, weights: Any) -> None:
+    """Raise ValueError unless weights of a shape are numbers for losses of a shape."""
     fits = not weights or (
         len(weights) == len(losses)
         and all(size in (1, other) for size, other in zip(weights, losses, strict=True))

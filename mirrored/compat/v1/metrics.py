@@ -9,6 +9,7 @@ from typing import Any
 from mirrored import ops
 from mirrored.compat.v1.graph import Graph, graph_of
 from mirrored.compat.v1.graph_elements import Tensor
+from mirrored.compat.v1.losses import check_weights
 from mirrored.compat.v1.scopes import variable_scope
 from mirrored.compat.v1.sources import constant, converted
 from mirrored.compat.v1.variables import GraphKeys, Variable
@@ -74,92 +75,6 @@ def accuracy(
 
     batch, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
     return _metric("accuracy", name, ("total", "count"), sums, _ratio, batch, collections)
-
-
-def mean_squared_error(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> _Metric:
-    """Return the mean of squared differences; the rest as `accuracy`."""
-    batch, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
-    name = name or "mean_squared_error"
-    return _metric("mean", name, ("total", "count"), _squares, _ratio, batch, collections)
-
-
-def root_mean_squared_error(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> _Metric:
-    """Return the root of the mean of squared differences; the rest as `accuracy`."""
-    batch, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
-    name = name or "root_mean_squared_error"
-    return _metric("mean", name, ("total", "count"), _squares, _root, batch, collections)
-
-
-def mean_absolute_error(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> _Metric:
-    """Return the mean of absolute differences; the rest as `accuracy`."""
-
-    def sums(labels: Any, predictions: Any, weights: Any) -> Sequence[Any]:
-        labels, predictions = _alike(*_floats(labels, predictions))
-        return _sums(ops.abs(predictions - labels), weights)
-
-    batch, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
-    name = name or "mean_absolute_error"
-    return _metric("mean", name, ("total", "count"), sums, _ratio, batch, collections)
-
-
-def precision(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> _Metric:
-    """Return the precision, 0 if no prediction is true, and the update.
-
-    Args:
-        labels: What is true, as booleans or numbers, of which 0 is False.
-        predictions: Tensors of their shape.
-        weights: As for `mean`, like the rest.
-        metrics_collections: The collections that the metric is put into.
-        updates_collections: The collections that the update is put into.
-        name: The scope of its variables.
-    """
-    names = ("true_positives/count", "false_positives/count")
-    batch, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
-    sums = _counts((True, True), (False, True))
-    return _metric("precision", name, names, sums, _part, batch, collections)
-
-
-def recall(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> _Metric:
-    """Return the recall, 0 if no label is true, and the update; as `precision`."""
-    names = ("true_positives/count", "false_negatives/count")
-    batch, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
-    sums = _counts((True, True), (True, False))
-    return _metric("recall", name, names, sums, _part, batch, collections)
 
 
 def _metric(
@@ -237,15 +152,7 @@ def _weights(weights: Any, values: Any) -> Any:
     weights = ops.cast(weights, "float32")
     if weights.shape and len(weights.shape) + 1 == len(values.shape):
         weights = ops.expand_dims(weights, -1)
-    fits = not weights.shape or (
-        len(weights.shape) == len(values.shape)
-        and all(size in (1, other) for size, other in zip(weights.shape, values.shape, strict=True))
-    )
-    if not fits:
-        raise ValueError(
-            f"weights can not be broadcast to values. values.shape={values.shape}. "
-            f"weights.shape={weights.shape}."
-        )
+    check_weights(values.shape, weights.shape)
     return weights * ops.ones_like(values)
 
 
@@ -288,3 +195,66 @@ def _counts(*pairs: tuple[bool, bool]) -> _Sums:
         return counts
 
     return sums
+
+
+def _absolutes(labels: Any, predictions: Any, weights: Any) -> Sequence[Any]:
+    labels, predictions = _alike(*_floats(labels, predictions))
+    return _sums(ops.abs(predictions - labels), weights)
+
+
+def _like_accuracy(
+    called: str, scope: str | None, names: Sequence[str], sums: _Sums, value: Any, words: str
+) -> Callable[..., _Metric]:
+    """Return a function with the arguments of `accuracy`, which draws another metric.
+
+    Args:
+        called: Its name.
+        scope: The scope of the variables; None: one of its name that no other has.
+        names: As `_metric` has them, like `sums` and `value`.
+        sums: From a batch to what is added to the variables.
+        value: From the variables to the metric.
+        words: What it returns.
+    """
+
+    def metric(
+        labels: Any,
+        predictions: Any,
+        weights: Any = None,
+        metrics_collections: Any = None,
+        updates_collections: Any = None,
+        name: str | None = None,
+    ) -> _Metric:
+        collections = metrics_collections, updates_collections
+        batch = labels, predictions, weights
+        return _metric(called, name or scope, names, sums, value, batch, collections)
+
+    metric.__name__ = metric.__qualname__ = called
+    metric.__doc__ = f"Return the {words}, and the update; the rest as `accuracy`."
+    return metric
+
+
+_MEAN = ("total", "count")
+mean_squared_error, root_mean_squared_error, mean_absolute_error = (
+    _like_accuracy(called, called, _MEAN, sums, value, words)
+    for called, sums, value, words in (
+        ("mean_squared_error", _squares, _ratio, "mean of squared differences"),
+        ("root_mean_squared_error", _squares, _root, "root of the mean of squared differences"),
+        ("mean_absolute_error", _absolutes, _ratio, "mean of absolute differences"),
+    )
+)
+precision = _like_accuracy(
+    "precision",
+    None,
+    ("true_positives/count", "false_positives/count"),
+    _counts((True, True), (False, True)),
+    _part,
+    "precision, 0 if no prediction is true",
+)
+recall = _like_accuracy(
+    "recall",
+    None,
+    ("true_positives/count", "false_negatives/count"),
+    _counts((True, True), (True, False)),
+    _part,
+    "recall, 0 if no label is true",
+)

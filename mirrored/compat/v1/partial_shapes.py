@@ -3,12 +3,12 @@
 Inside the library shapes are tuples; these are what programs see.
 """
 
-import math
 import operator
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from mirrored.ops.spec import is_any_shape
+from mirrored.ops.tensor_shape import ShapeQuestions, as_size
 
 
 def _computed(function: Any, first: Any, other: Any) -> Any:
@@ -52,16 +52,7 @@ class Dimension(int):
         """Return the size, checked."""
         if value is None or value is UNKNOWN:
             return UNKNOWN
-        try:
-            size = operator.index(value)
-        except TypeError:
-            raise TypeError(
-                f"Dimension value must be integer or None or have an __index__ method, got value "
-                f"{value!r} with type {type(value)!r}"
-            ) from None
-        if size < 0:
-            raise ValueError(f"Dimension {size} must be >= 0")
-        return int.__new__(cls, size)
+        return int.__new__(cls, as_size(value))
 
     @property
     def value(self) -> int | None:
@@ -176,7 +167,7 @@ def sizes_of(shape: Any) -> Sizes | None:
     return tuple(Dimension(size).value for size in listed)
 
 
-class TensorShape:
+class TensorShape(ShapeQuestions):
     """The sizes of a tensor's axes.
 
     Args:
@@ -198,110 +189,18 @@ class TensorShape:
         self.sizes = sizes_of(dims)
 
     @property
-    def ndims(self) -> int | None:
-        """The number of axes; None if it is unknown."""
-        return None if self.sizes is None else len(self.sizes)
+    def _known(self) -> Sizes | None:
+        return self.sizes
 
-    rank = ndims
+    @property
+    def rank(self) -> int | None:
+        """The number of axes; None if it is unknown."""
+        return self.ndims
 
     @property
     def dims(self) -> list[Any] | None:
         """The sizes as `Dimension`s; None if their number is unknown."""
         return None if self.sizes is None else [Dimension(size) for size in self.sizes]
-
-    def as_list(self) -> list[int | None]:
-        """Return the sizes as integers and None.
-
-        Raises:
-            ValueError: Their number is not known.
-        """
-        if self.sizes is None:
-            raise ValueError("as_list() is not defined on an unknown TensorShape.")
-        return list(self.sizes)
-
-    def num_elements(self) -> int | None:
-        """Return the number of elements; None if it is unknown."""
-        sizes = self.sizes
-        if sizes is None or None in sizes:
-            return None
-        return math.prod(size for size in sizes if size is not None)
-
-    def is_fully_defined(self) -> bool:
-        """Return whether all sizes are known."""
-        return self.sizes is not None and None not in self.sizes
-
-    def is_compatible_with(self, other: Any) -> bool:
-        """Return whether both shapes can be equal."""
-        mine, its = self.sizes, sizes_of(other)
-        if mine is None or its is None:
-            return True
-        pairs = zip(mine, its, strict=False)
-        return len(mine) == len(its) and all(None in pair or pair[0] == pair[1] for pair in pairs)
-
-    def assert_is_compatible_with(self, other: Any) -> None:
-        """Raise ValueError unless both shapes can be equal."""
-        if not self.is_compatible_with(other):
-            raise ValueError(f"Shapes {self} and {TensorShape(other)} are incompatible")
-
-    def merge_with(self, other: Any) -> "TensorShape":
-        """Return the shape with the sizes that are known in either.
-
-        Raises:
-            ValueError: They differ.
-        """
-        other = TensorShape(other)
-        if not self.is_compatible_with(other):
-            raise ValueError(f"Shapes {self} and {other} are not compatible")
-        if self.sizes is None or other.sizes is None:
-            return other if self.sizes is None else self
-        pairs = zip(self.sizes, other.sizes, strict=True)
-        return TensorShape([its if own is None else own for own, its in pairs])
-
-    def concatenate(self, other: Any) -> "TensorShape":
-        """Return the concatenation of both shapes."""
-        its = sizes_of(other)
-        return TensorShape(None if self.sizes is None or its is None else (*self.sizes, *its))
-
-    def with_rank(self, rank: int) -> "TensorShape":
-        """Return the shape with a number of axes.
-
-        Raises:
-            ValueError: It has others.
-        """
-        try:
-            return self.merge_with([None] * rank)
-        except ValueError:
-            raise ValueError(f"Shape {self} must have rank {rank}") from None
-
-    def assert_has_rank(self, rank: int) -> None:
-        """Raise ValueError if the shape cannot have a number of axes."""
-        if self.ndims not in (None, rank):
-            raise ValueError(f"Shape {self} must have rank {rank}")
-
-    def with_rank_at_least(self, rank: int) -> "TensorShape":
-        """Return the shape if it can have at least a number of axes.
-
-        Raises:
-            ValueError: It has fewer.
-        """
-        if self.ndims is not None and self.ndims < rank:
-            raise ValueError(f"Shape {self} must have rank at least {rank}")
-        return self
-
-    def with_rank_at_most(self, rank: int) -> "TensorShape":
-        """Return the shape if it can have at most a number of axes.
-
-        Raises:
-            ValueError: It has more.
-        """
-        if self.ndims is not None and self.ndims > rank:
-            raise ValueError(f"Shape {self} must have rank at most {rank}")
-        return self
-
-    def assert_is_fully_defined(self) -> None:
-        """Raise ValueError unless all sizes are known."""
-        if not self.is_fully_defined():
-            raise ValueError(f"Shape {self} is not fully defined")
 
     def __len__(self) -> int:
         if self.sizes is None:

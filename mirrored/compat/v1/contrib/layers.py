@@ -1,8 +1,9 @@
 """The initializers of TensorFlow 1's `tf.contrib.layers`."""
 
 from mirrored._types import DTypeLike
-from mirrored.compat.v1.initializers import TRUNCATED_DEVIATION, variance_scaling_initializer
+from mirrored.compat.v1.initializers import variance_scaling_initializer
 from mirrored.compat.v1.listing import list_names
+from mirrored.layers.starting_values import CUT_DEVIATION
 from mirrored.ops.spec import FLOATS, as_dtype
 
 
@@ -36,7 +37,7 @@ def xavier_initializer(
         )
     if uniform:
         return variance_scaling_initializer(1.0, "fan_avg", "uniform", seed, dtype)
-    scale = 1.3 * TRUNCATED_DEVIATION**2
+    scale = 1.3 * CUT_DEVIATION**2
     return variance_scaling_initializer(scale, "fan_avg", "truncated_normal", seed, dtype)
 
 
