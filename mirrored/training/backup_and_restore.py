@@ -7,7 +7,7 @@ import contextlib
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from mirrored.errors import WeightsFileError
 from mirrored.training.callbacks import Callback, Logs
 from mirrored.training.files.checkpoint import Checkpoint
 from mirrored.training.files.tensor_file import CHECKPOINT, open_tensors, read_table
-from mirrored.training.files.tensor_tree import check_same_file
+from mirrored.training.files.tensor_tree import check_same_file, damaged
 from mirrored.training.fit_state import FitState
 from mirrored.training.preemption import PreemptionHandler
 
@@ -191,7 +191,8 @@ class BackupAndRestore(Callback):
                 error.add_note(f"To begin at the first epoch, delete {self.backup_dir!r}.")
                 raise
             self._backup = self._restored(there[0], state)
-        state.begin(self._backup.state, self._backup.arrays)
+        with _understood(self._backup.path):
+            state.begin(self._backup.state, self._backup.arrays)
 
     def _restored(self, path: str, state: FitState) -> "_Backup":
         """Restore the model, and return the rest, which is checked first."""
@@ -205,8 +206,9 @@ class BackupAndRestore(Callback):
                     "Restore it with `mr.train.Checkpoint.restore`."
                 )
             saved = read_table(file.noun, text, "state of a fit")
-            state.check(file.noun, saved)
-            names = [f"{_FIT}/{i}" for i in range(saved["arrays"])]
+            with _understood(path):
+                state.check(file.noun, saved)
+                names = [f"{_FIT}/{i}" for i in range(min(saved["arrays"], len(file.specs)))]
             arrays = [array for _, array in file.read(names)]
         self._checkpoint.restore(path).expect_partial()
         return _Backup(path, saved, arrays)
@@ -216,7 +218,8 @@ class BackupAndRestore(Callback):
         if backup is not None and self._fit is not None:
             # What hooks have changed since; the rest of the file was read.
             self._checkpoint.restore(backup.path).expect_partial()
-            self._fit.load(backup.state, backup.arrays)
+            with _understood(backup.path):
+                self._fit.load(backup.state, backup.arrays)
 
     def _is_ending(self) -> bool:
         return self._preemption is not None and self._preemption.received
@@ -248,6 +251,17 @@ class BackupAndRestore(Callback):
             self._preemption.__exit__()
         self._fit = self._backup = self._preemption = None
         self._checkpoint = Checkpoint()
+
+
+@contextlib.contextmanager
+def _understood(path: str) -> Iterator[None]:
+    """Within this context, a state that a run cannot have raises WeightsFileError."""
+    try:
+        yield
+    except WeightsFileError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise damaged(f"The file {path!r}", f"of another run or corrupt ({error!r:.99})") from error
 
 
 class _Backup(NamedTuple):

@@ -107,6 +107,14 @@ def _stored_above_end(parts: Parts) -> bytes:
     return bytes(data)
 
 
+def _continued(parts: Parts) -> bytes:
+    """Return an archive whose weights have a header that goes on with 4 GiB, before the file."""
+    data = bytearray(parts[WEIGHTS])
+    place = data.rindex(b"\x10\0\x10\0\0\0\0\0") + 8  # A place and a size, of 8 bytes each.
+    data[place + 4 : place + 12] = b"\xff" * 8
+    return packed({**parts, WEIGHTS: bytes(data)})
+
+
 def _lost(parts: Parts) -> bytes:
     """Return an archive whose weights have a group that lists arrays, but none is found."""
     data = bytearray(parts[WEIGHTS])
@@ -187,7 +195,7 @@ def test_what_is_not_read(spoil: Any, message: str, parts: Parts, tmp_path: Path
         mr.keras.models.load_model(path)
 
 
-@pytest.mark.parametrize("spoil", [_small_bomb, _stored_above_end])
+@pytest.mark.parametrize("spoil", [_small_bomb, _stored_above_end, _continued])
 def test_sizes_that_are_made_up_take_no_memory(spoil: Any, parts: Parts, tmp_path: Path) -> None:
     path = tmp_path / "m.keras"
     path.write_bytes(spoil(parts))

@@ -13,6 +13,8 @@ from case_table import cases
 
 import mirrored as mr
 from mirrored.errors import WeightsFileError
+from mirrored.training import backup_and_restore
+from mirrored.training.files.tensor_file import read_table
 
 X = np.arange(12.0, dtype=np.float32)[:, np.newaxis] / 12
 OPTIONS: dict[str, Any] = {"batch_size": 4, "epochs": 6, "verbose": 0, "shuffle": False}
@@ -331,6 +333,40 @@ def test_a_backup_of_another_run(
         model.fit(rows, X, callbacks=[backup], **{**OPTIONS, **options})
     assert int(model.optimizer.iterations) == 0
     assert [value.tolist() for value in before] == [w.tolist() for w in model.get_weights()]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"workers": []},
+        {"arrays": "x"},
+        {"epoch": None, "callbacks": {"History/0": {"history": {"$array": 9}}}},
+        {"callbacks": {"History/0": 5}},
+        {"means": {"examples": 4, "losses": [1.0]}},
+    ],
+)
+def test_a_state_that_no_run_has(
+    change: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its checksums fit: whoever made the file may have computed them."""
+
+    def read(*arguments: Any) -> dict[str, Any]:
+        return {**read_table(*arguments), **change}
+
+    model = mr.Sequential([mr.layers.Input(shape=(1,)), mr.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    backup = C.BackupAndRestore(tmp_path / "backup", 2)
+    ended(model, backup, 5)
+    monkeypatch.setattr(backup_and_restore, "read_table", read)
+    with pytest.raises(WeightsFileError, match="is of another run or corrupt"):
+        model.fit(X, X, callbacks=[backup], **OPTIONS)
+    assert int(model.optimizer.iterations) <= 5  # No step was taken.
+
+
+def test_a_state_sets_what_callbacks_keep_alone() -> None:
+    stops = C.EarlyStopping("loss")
+    stops.load_state_dict({"wait": 2, "patience": 9})
+    assert (stops.wait, stops.patience) == (2, 0)
 
 
 def test_states_that_no_file_can_hold(tmp_path: Path) -> None:

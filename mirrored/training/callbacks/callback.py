@@ -98,7 +98,8 @@ class Callback(Explained):
         Args:
             state: What `state_dict` returned.
         """
-        vars(self).update(state)
+        kept = self._kept if type(self).state_dict is Callback.state_dict else state
+        vars(self).update({name: state[name] for name in kept if name in state})
 
     def steps_between(self, kind: str, steps: int) -> int:
         """Return how many steps may run between two calls of the batch hooks; 1 where it has any.

@@ -24,13 +24,14 @@ _VARS = "vars"
 _OLD = "_layer_checkpoint_dependencies"
 _WHAT_HDF5_RAISES = (OSError, ValueError, LookupError, TypeError, RuntimeError, ArithmeticError)
 _CHECKSUM = "crc32"  # An attribute of each array, which Keras leaves alone.
+_LARGE = 1 << 24  # Bytes of a buffer that is not filled with zeros.
 _NARROW = "bfloat16"  # HDF5 has no such type: two bytes each, and an attribute that says so.
 
 
 class WatchedFile:
     """A file that keeps the error of a read or write until `check` raises it.
 
-    After that nothing is written, and what is read are zeros.
+    After that nothing is written, and what is read are zeros, or for a large buffer an OSError.
 
     Args:
         file: The file.
@@ -57,6 +58,8 @@ class WatchedFile:
         count = self._done(lambda: self._file.readinto(buffer), -1)
         if self._failed:
             view = memoryview(buffer).cast("B")
+            if len(view) > _LARGE:  # A size that a file made up: HDF5 is not to parse it.
+                raise OSError("HDF5's file cannot be read any more.")
             view[:] = bytes(len(view))
             return len(view)
         return count

@@ -36,6 +36,7 @@ from mirrored.training.files.tensor_tree import (
     Spec,
     Specs,
     as_words,
+    damaged,
     differences,
     raise_differences,
     slots_undone_on_failure,
@@ -310,10 +311,7 @@ def _global_state(integers: NDArray[Any]) -> GlobalState:
     seed, draws, *pairs = as_words(integers)
     by_seed = dict(zip(pairs[::2], pairs[1::2], strict=True))
     if 2 * len(by_seed) < len(pairs):
-        raise WeightsFileError(
-            "The checkpoint has no state of random numbers: it has a seed twice. Restore the file "
-            "from another copy."
-        )
+        raise damaged("The checkpoint", "corrupt: no state of random numbers has a seed twice")
     return GlobalState(seed, draws, tuple(by_seed.items()))
 
 
