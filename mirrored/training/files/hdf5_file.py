@@ -24,7 +24,7 @@ _VARS = "vars"
 _OLD = "_layer_checkpoint_dependencies"
 _WHAT_HDF5_RAISES = (OSError, ValueError, LookupError, TypeError, RuntimeError, ArithmeticError)
 _CHECKSUM = "crc32"  # An attribute of each array, which Keras leaves alone.
-_LARGE = 1 << 24  # Bytes of a buffer that is not filled with zeros.
+_LARGE = 1 << 20  # Bytes of a buffer that is not filled with zeros.
 _NARROW = "bfloat16"  # HDF5 has no such type: two bytes each, and an attribute that says so.
 
 
