@@ -27,6 +27,7 @@ from mirrored import errors
         ("WeightsFileError", (ValueError,)),
         ("WorkerError", (RuntimeError,)),
         ("WorkerTimeoutError", (errors.WorkerError, RuntimeError, TimeoutError)),
+        ("WorkersChangedError", (errors.WorkerError, RuntimeError)),
         ("OutOfRangeError", (StopIteration,)),
     ],
 )
@@ -59,5 +60,6 @@ def test_table_has_every_error() -> None:
         "WeightsFileError",
         "WorkerError",
         "WorkerTimeoutError",
+        "WorkersChangedError",
         "OutOfRangeError",
     }

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dying_workers import PLACES, Death, Killer, train
+from dying_workers import KINDS, PLACES, Death, Killer
 
 import mirrored as mr
 
@@ -29,19 +29,19 @@ pytestmark = [
 
 
 @cache
-def expected(replicas: int | None) -> dict[str, Any]:
+def expected(kind: str, replicas: int | None) -> dict[str, Any]:
     """Return what one device leaves."""
     before = mr.keras.backend.floatx()
     mr.keras.backend.set_floatx("float64")
     try:
         with TemporaryDirectory() as folder:
             strategy = mr.MirroredStrategy(["CPU:0"], replicas=replicas)
-            return train(strategy, Path(folder), Killer(None))
+            return KINDS[kind](strategy, Path(folder), Killer(None))
     finally:
         mr.keras.backend.set_floatx(before)
 
 
-def launch(count: int, runs: list[tuple[int | None, Death]], folder: Path) -> None:
+def launch(count: int, runs: list[tuple[str, int | None, Death]], folder: Path) -> None:
     """Start workers of which one dies in each run, and compare what they leave with one device."""
     (folder / "runs").write_bytes(pickle.dumps(runs))
     shared = shared_files()
@@ -62,13 +62,13 @@ def launch(count: int, runs: list[tuple[int | None, Death]], folder: Path) -> No
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    dead = {death.rank for _, death in runs}
+    dead = {death.rank for *_, death in runs}
     left = [rank for rank in range(count) if (folder / f"worker{rank}").exists()]
     assert left == [rank for rank in range(count) if rank not in dead], done.stderr
     for rank in left:
         results = pickle.loads((folder / f"worker{rank}").read_bytes())
-        for (replicas, death), result in zip(runs, results, strict=True):
-            compare(result, replicas, f"worker {rank} after {death}")
+        for (kind, replicas, death), result in zip(runs, results, strict=True):
+            compare(result, kind, replicas, f"worker {rank} of {kind} after {death}")
     assert not {path for path in shared_files() - shared if not is_mapped(path)}
 
 
@@ -88,9 +88,10 @@ def is_mapped(path: Path) -> bool:
     return False
 
 
-def compare(result: dict[str, Any], replicas: int | None, who: str) -> None:
-    wanted = expected(replicas)
-    assert result.pop("steps") == wanted["steps"], who
+def compare(result: dict[str, Any], kind: str, replicas: int | None, who: str) -> None:
+    wanted = expected(kind, replicas)
+    steps = result.pop("steps")
+    assert steps == (wanted["steps"] if kind == "fit" else pytest.approx(wanted["steps"])), who
     assert result.keys() == wanted.keys() - {"steps"}, who
     for name, value in result.items():
         if replicas is None:
@@ -110,8 +111,19 @@ def test_a_death_at_each_place_leaves_what_one_device_leaves(job: int, tmp_path:
     replicas = 8 if job % 2 else None
     places = PLACES[job::4]
     runs = [
-        (replicas, Death(rank, place, 3 if "sum" in place or "callback" in place else 0))
+        ("fit", replicas, Death(rank, place, 3 if "sum" in place or "callback" in place else 0))
         for rank, place in zip(_ORDERS[job], places, strict=True)
+    ]
+    launch(4, runs, tmp_path)
+
+
+@pytest.mark.openmpi
+def test_a_custom_loop_takes_a_step_again(tmp_path: Path) -> None:
+    """It has two sums, of which the second comes after the update; some steps are eager."""
+    runs = [
+        ("loop", None, Death(1, "before a sum", 7)),
+        ("loop", None, Death(0, "with a sum that others lack", 6)),
+        ("loop", 8, Death(3, "in a gather", 25)),
     ]
     launch(4, runs, tmp_path)
 
@@ -123,6 +135,6 @@ def test_deaths_at_random_moments_leave_what_one_device_leaves(seed: int, tmp_pa
     count = draws.randint(2, 4)
     ranks = draws.sample(range(count), draws.randint(1, count - 1))
     replicas = draws.choice([8, None])
-    launch(
-        count, [(replicas, Death(rank, "timer", draws.random() * 0.4)) for rank in ranks], tmp_path
-    )
+    kind = draws.choice(["fit", "fit", "loop"])
+    runs = [(kind, replicas, Death(rank, "timer", draws.random() * 0.4)) for rank in ranks]
+    launch(count, runs, tmp_path)

@@ -21,6 +21,7 @@ _public_module(
         """,
         "mirrored.distribute.cross_device_ops.options": "ReduceOp",
         "mirrored.distribute.distributed_variables": "DistributedVariable MirroredVariable",
+        "mirrored.distribute.elastic_steps": "elastic",
         "mirrored.distribute.extended": "StrategyExtended",
         "mirrored.distribute.input": """
             DistributedDataset DistributedIterator InputContext ValueContext

@@ -25,6 +25,7 @@ from mirrored.distribute.extended import StrategyExtended as StrategyExtended
 from mirrored.distribute.on_read_variables import SyncOnReadVariable as SyncOnReadVariable
 from mirrored.distribute.input import ValueContext as ValueContext
 from mirrored.distribute.cross_device_ops import choose_cross_device_ops as choose_cross_device_ops
+from mirrored.distribute.elastic_steps import elastic as elastic
 from mirrored.distribute import experimental as experimental
 from mirrored.distribute.context import experimental_set_strategy as experimental_set_strategy
 from mirrored.distribute.context import get_replica_context as get_replica_context

@@ -34,10 +34,12 @@ class ReplicaStrategy(Protocol):
     Attributes:
         first_replica: The number of the first replica that this process runs.
         lanes: For each replica the thread or stream of a recorded step; empty: one per replica.
+        generation: How often replicas were shared out again, since workers had died.
     """
 
     first_replica: int
     lanes: Sequence[int]
+    generation: int
 
     @property
     def devices(self) -> tuple[Device, ...]:

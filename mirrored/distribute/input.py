@@ -6,7 +6,6 @@ A dataset is anything that can be iterated over again and gives batches of array
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -119,8 +118,7 @@ class DistributedDataset(GlobalBatches):
 
     def __iter__(self) -> "DistributedIterator":
         """Return an iterator over the batches from the first one on."""
-        steps = partial(self._steps, self._strategy.sharing)
-        return DistributedIterator(self._strategy, steps, self, self._known, self._per_step)
+        return DistributedIterator(self._strategy, self._steps, self, self._known, self._per_step)
 
     @property
     def _known(self) -> Transform | None:
@@ -195,8 +193,8 @@ class DistributedIterator(PositionedIterator):
 
     Args:
         strategy: The strategy whose replicas get the parts.
-        steps: From what joins the parts of a value, and a position, to lists of what the steps
-            after it are given.
+        steps: From the sharing of a batch, what joins the parts of a value, and a position, to
+            lists of what the steps after it are given.
         origin: The dataset.
         transform: What its steps are made of; None: only Python knows it.
         per_step: How many elements of that a step is made of.
@@ -205,15 +203,14 @@ class DistributedIterator(PositionedIterator):
     def __init__(
         self,
         strategy: ReplicaStrategy,
-        steps: Callable[[Join, Position], Generator[list[Any]]],
+        steps: Callable[[Sharing, Join, Position], Generator[list[Any]]],
         origin: DistributedDataset,
         transform: Transform | None,
         per_step: int,
     ) -> None:
         strategy.require_devices()
         super().__init__(origin, transform, per_step)
-        self._dataset = origin
-        self._steps = partial(steps, _joining(strategy.devices, strategy.num_replicas_in_sync))
+        self._dataset, self._strategy, self._steps = origin, strategy, steps
         self._open(self._position)
 
     @property
@@ -248,7 +245,9 @@ class DistributedIterator(PositionedIterator):
         return list(map(succeeded, steps))
 
     def _open(self, position: Position) -> None:
-        self._lists = self._steps(position)
+        strategy = self._strategy
+        join = _joining(strategy.devices, strategy.num_replicas_in_sync)
+        self._lists = self._steps(strategy.sharing, join, position)
 
 
 def host_elements(dataset: Any, position: Position | None = None) -> Any:

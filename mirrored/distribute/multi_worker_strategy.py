@@ -8,7 +8,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,12 +49,14 @@ from mirrored.ops.hooks import active_recorder, only
 from mirrored.ops.spec import FLOATS, DType, bool_
 from mirrored.ops.tensor import Tensor
 from mirrored.program import Graph
+from mirrored.program.variable_access import Moves
 from mirrored.variables import Variable
 from mirrored.variables.flat import packing_order
 from mirrored.workers import Workers, connect
 
 # Of what is logged, how much a worker tells that is not the first; no program sets such a level.
 _QUIET = logging.WARNING - 1
+_strategies: WeakSet["MultiWorkerMirroredStrategy"] = WeakSet()
 ON_WORKER_FAILURE = ("raise", "continue")
 
 
@@ -119,7 +121,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         self._workers = workers = connect(None if options is None else options.timeout)
         check_resolver(cluster_resolver, workers)
         workers.go_on(on_worker_failure, min_workers)
-        self._generation = workers.generation
+        self.generation = workers.generation
         self._on_worker_failure, self._min_workers = on_worker_failure, min_workers
         if not workers.is_chief and logger.level == logging.NOTSET:
             logger.setLevel(_QUIET)  # The first one tells what is alike on all.
@@ -131,6 +133,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         names = own_devices(workers)
         own_replicas = None if replicas is None else _own_replicas(workers, names, replicas)
         super().__init__(names, communication_options=communication_options, replicas=own_replicas)
+        _strategies.add(self)
         self._local_ops = self._cross_device_ops
         self._number_replicas()
         if workers.count > 1:
@@ -154,10 +157,10 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
     def reform(self) -> bool:
         """Share the work out again where workers have died; return whether they had."""
         workers = self._workers
-        if self._generation == workers.generation:
+        if self.generation == workers.generation:
             return False
-        while self._generation != workers.generation:  # More may die meanwhile.
-            self._generation = workers.generation
+        while self.generation != workers.generation:  # More may die meanwhile.
+            self.generation = workers.generation
             if self._replicas_of_all is not None:
                 own = _own_replicas(workers, self._variable_devices, self._replicas_of_all)
                 self._fixed_replicas = own
@@ -165,7 +168,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
                 for variable in [*self._variables.values()]:
                     variable.share()
             self._number_replicas()
-        workers.reform()
+        Moves.count += 1  # Functions that were recorded for other shares are recorded again.
         if workers.is_chief and logger.level == _QUIET:
             logger.setLevel(logging.NOTSET)
         return True
@@ -424,6 +427,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         Args:
             rows: What this worker's have made, on the host.
         """
+        self._workers.require(self.generation, "rows that were made")
         if self._is_alone:
             return rows
         return np.concatenate(self._workers.gather_arrays(rows, "rows that were made"))
@@ -485,6 +489,12 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
                 f"along one axis. Received: along axis {axis}, by worker, {by_worker}."
             )
         return [size for size, _ in by_worker]
+
+
+def reform_all() -> None:
+    """Share the work of all strategies out again, where workers have died."""
+    for strategy in [*_strategies]:
+        strategy.reform()
 
 
 def _nothing(shape: Sequence[int], dtype: DType) -> Tensor:

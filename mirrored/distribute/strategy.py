@@ -295,7 +295,7 @@ class Strategy(StrategyBase, _overrides.Subclassable):
         count = self.local_replicas
         check_parts((args, kwargs), count)
         # A recorder writes at its end; op by op, writes before a device is full are taken back.
-        whole = contextlib.nullcontext() if recorder is not None else Undone().where_full()
+        whole = contextlib.nullcontext() if recorder is not None else Undone().after_failure()
         with self.scope(), whole:
             results = run_replicas(
                 self,

@@ -59,10 +59,12 @@ class StrategyBase:
     Attributes:
         first_replica: The number of the first replica that this process runs.
         lanes: For each replica the thread or stream of a recorded step; empty: one per replica.
+        generation: How often replicas were shared out again, since workers had died.
     """
 
     first_replica: int = 0
     lanes: Sequence[int] = ()
+    generation: int = 0
     _how_without_nccl: ClassVar[str] = (
         'MirroredStrategy(on_nccl_failure="fallback") sums without NCCL.'
     )

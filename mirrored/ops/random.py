@@ -7,6 +7,7 @@ count.
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, SupportsFloat
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,6 +147,9 @@ def restore_global_state(state: GlobalState) -> None:
     set_global_rng_state(RngState(state.seed, state.draws, dict(state.draws_by_seed)))
 
 
+_generators: WeakSet["SeedGenerator"] = WeakSet()
+
+
 class SeedGenerator:
     """A stream of draws of its own, such as that of one dropout layer.
 
@@ -168,6 +172,7 @@ class SeedGenerator:
         self._run: object | None = None
         self._base = 0
         self._drawn: dict[int, int] = {}
+        _generators.add(self)
 
     @property
     def state(self) -> tuple[int, int]:
@@ -189,6 +194,7 @@ class SeedGenerator:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.restore(state["state"])
+        _generators.add(self)
 
     def mark(self) -> Callable[[], None]:
         """Return a function that takes back all later draws."""
@@ -273,6 +279,17 @@ def uniform_by_example(shape: Shape, dtype: DType, seed: int | None, batched: bo
     """
     first = _first_of(shape) if batched else 0
     return RANDOM_UNIFORM(shape=shape, dtype=dtype, first=first, **next_draw(seed))
+
+
+def mark_streams() -> Callable[[], None]:
+    """Return a function that takes back all later draws, of global streams and of generators."""
+    marks = [current_rng_state().mark(), *(generator.mark() for generator in [*_generators])]
+
+    def back() -> None:
+        for mark in marks:
+            mark()
+
+    return back
 
 
 class NextDraw:

@@ -205,6 +205,7 @@ class Graph:
         reads: The variables that it is bound to, each with its storage and its place there.
         labels_checked: Whether somebody looked at all labels before, so that no op has to.
         strategy: Whose replicas run in it, if any do: it has the threads to run them.
+        generation: How often workers of the strategy had died when it was recorded.
         lanes: For each replica the thread or stream that runs it, whose number its nodes and
             values have once a program is made; empty: each has its own. See `lanes`.
         parts: How many parts of a batch it computes; see `batch_parts`.
@@ -223,6 +224,7 @@ class Graph:
     reads: list[tuple[Any, Any, int]] = field(default_factory=list)
     labels_checked: bool = False
     strategy: Any = None
+    generation: int = 0
     lanes: tuple[int, ...] = ()
     parts: int = 1
     one_thread: bool = False
@@ -232,9 +234,11 @@ class Graph:
     _looked_at: int = -1
 
     def is_current(self) -> bool:
-        """Return whether all variables are where the graph expects them."""
+        """Return whether all variables and workers are where the graph expects them."""
         if self._looked_at == Moves.count:
             return True
+        if self.strategy is not None and self.strategy.generation != self.generation:
+            return False
         if any(variable.pinned() != (storage, place) for variable, storage, place in self.reads):
             return False
         self._looked_at = Moves.count  # To look has brought none of them to another place.

@@ -220,7 +220,7 @@ class GraphRecorder:
 
     def run_by(self, strategy: Any) -> None:
         """Note that a strategy runs its replicas in the function."""
-        self.graph.strategy = strategy
+        self.graph.strategy, self.graph.generation = strategy, strategy.generation
         self.graph.one_thread |= bool(strategy.lanes)
 
     def ask_number(self) -> None:

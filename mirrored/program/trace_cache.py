@@ -26,6 +26,7 @@ from mirrored.program.program import Program
 from mirrored.program.replay import Feed, Report
 from mirrored.program.schedule import Schedule
 from mirrored.program.thread_pool import ThreadPool
+from mirrored.program.variable_access import note_commit
 
 if TYPE_CHECKING:
     from mirrored.program.executor import Runnable
@@ -111,6 +112,8 @@ class Trace:
                 kept = program.returned(sources, self._pool(program))
             else:
                 program.call(sources, self._pool(program))
+        if graph.writes:
+            note_commit(graph.name)
         if results is None:
             raise OutOfRangeError("End of sequence")
         if results.structure is None:
@@ -130,6 +133,8 @@ class Trace:
         program = self._program or self.program()
         with InterruptGuard(whole=True, may_break=True) if graph.writes else _NOTHING_TO_SPOIL:
             program.call(sources, self._pool(program))
+        if graph.writes:
+            note_commit(graph.name)
         pairs = zip(graph.outputs, program.outputs, strict=True)
         arrays = [value.device.backend.to_host(array) for value, array in pairs]
         return [array if array.ndim else array[()] for array in arrays]

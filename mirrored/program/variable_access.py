@@ -5,7 +5,8 @@ makes another one each time in Python, and would keep the first here.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 from mirrored._contexts import Within
@@ -35,6 +36,24 @@ class Writes:
     """
 
     count = 0
+
+
+_commits: ContextVar[list[str] | None] = ContextVar("mirrored_commits", default=None)
+
+
+@contextmanager
+def noting_commits() -> Iterator[list[str]]:
+    """Within this context note the names of the programs that write variables."""
+    names: list[str] = []
+    with Within(_commits, names):
+        yield names
+
+
+def note_commit(name: str) -> None:
+    """Note that a program has written variables."""
+    names = _commits.get()
+    if names is not None:
+        names.append(name)
 
 
 # Asked before a variable is made, with its name; what raises refuses it.

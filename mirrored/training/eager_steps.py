@@ -14,9 +14,8 @@ from mirrored.data.batches import Span
 from mirrored.distribute import PerReplica
 from mirrored.distribute.sharding import Sharding
 from mirrored.errors import CollectiveError, WorkersChangedError
-from mirrored.layers.weights import find
-from mirrored.ops import SeedGenerator, TensorSpec
-from mirrored.ops.rng_state import current_rng_state
+from mirrored.ops import TensorSpec
+from mirrored.ops.random import mark_streams
 from mirrored.training.custom_steps import row_of
 from mirrored.training.run_plan import RunPlan
 from mirrored.training.step import Shards, Totals, joined, of_all_workers
@@ -33,9 +32,6 @@ class EagerSteps(StepDriver):
 
     def __init__(self, plan: RunPlan, *, refuses: bool = True) -> None:
         super().__init__(plan, refuses=refuses)
-        self._generators = find(
-            (value for layer, _ in plan.layers for value in vars(layer).values()), SeedGenerator
-        )
         self._compared: set[str] = set()
 
     def _run(
@@ -69,12 +65,11 @@ class EagerSteps(StepDriver):
         if kind != "train":
             yield
             return
-        marks = [current_rng_state().mark(), *(stream.mark() for stream in self._generators)]
+        back = mark_streams()
         try:
             yield
         except (CollectiveError, KeyboardInterrupt, WorkersChangedError):
-            for back in marks:
-                back()
+            back()
             raise
 
     def _distribute(self, batch: Arrays, sharding: Sharding, kind: str) -> Shards:

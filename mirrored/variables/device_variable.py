@@ -18,7 +18,11 @@ from mirrored._contexts import Within
 from mirrored.backends import Storage
 from mirrored.devices import Device
 from mirrored.devices.work_timing import copy_from_host, copy_within
-from mirrored.errors import OperatorNotAllowedInGraphError, ResourceExhaustedError
+from mirrored.errors import (
+    OperatorNotAllowedInGraphError,
+    ResourceExhaustedError,
+    WorkersChangedError,
+)
 from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.hooks import RecordedTensor, active_listeners, active_recorder, only, recorded_by
 from mirrored.ops.op import OPS
@@ -150,8 +154,8 @@ class Undone:
             self._restore()
 
     @contextmanager
-    def where_full(self) -> Iterator[None]:
-        """Return a context that restores them only where a device runs out of memory in it."""
+    def after_failure(self) -> Iterator[None]:
+        """Return a context that restores them only where a device is full, or workers die in it."""
         if _undone.get() is not None:
             yield  # Who is around it decides.
             return
@@ -159,7 +163,7 @@ class Undone:
         token = _undone.set(self)
         try:
             yield
-        except ResourceExhaustedError:
+        except (ResourceExhaustedError, WorkersChangedError):
             self._restore()
             raise
         finally:

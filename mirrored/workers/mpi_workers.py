@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored._logging import logger
-from mirrored.errors import WorkerError, WorkersChangedError
+from mirrored.errors import WorkerError
 from mirrored.workers.background import Background, PendingSum
 from mirrored.workers.launch import abort_at_exit, end_alone, sees_deaths
 from mirrored.workers.layout import Layout, Together, arrange, at_once
@@ -66,8 +66,6 @@ class MPIWorkers(Workers):
         self._broken: BaseException | None = None
         self._is_closed = False
         self._process = os.getpid()
-        # Whether steps still share their work with workers that have died.
-        self._has_old_shares = False
         self._least = 1
         self._left: list[Any] = []  # Connections with workers that have died; MPI may use them.
         self._join(layout, at_once)
@@ -203,12 +201,12 @@ class MPIWorkers(Workers):
         with self._lock:
             self._require_connection(label)
             self._calls += 1
+            before = self.generation
             call = Call(self._calls, kind, dtype, size, label)
             try:
-                while not (of_step and self._has_old_shares):
+                is_done, result = self._attempt(call, work)
+                while not is_done and not of_step:
                     is_done, result = self._attempt(call, work)
-                    if is_done:
-                        return cast(T, result)
             except self._mpi.Exception as error:
                 failure = WorkerError(
                     f"MPI failed in {call} of worker {self.rank} on host {self.hosts[self.rank]}. "
@@ -223,12 +221,9 @@ class MPIWorkers(Workers):
             except BaseException as error:
                 self.failed(error)
                 raise
-        raise WorkersChangedError(
-            f"Workers have died, and the step in which {call} was to be made was taken by nobody. "
-            "Received: a step that shares its work with them. Take it again.",
-            what=label,
-            reason="workers died",
-        )
+        if not is_done:
+            self.require(before, str(call))
+        return cast(T, result)
 
     def _attempt(self, call: Call, work: Callable[[Call], T]) -> tuple[bool, Any]:
         """Return whether a call has a result, and it; where not, workers have died in it."""
@@ -271,10 +266,6 @@ class MPIWorkers(Workers):
             )
         self.on_failure, self._least = policy, least
 
-    def reform(self) -> None:
-        """Let steps sum over the workers that are left, now that their shares are known."""
-        self._has_old_shares = False
-
     def _meet_again(self, is_done: bool, result: Any) -> tuple[bool, Any]:
         """Connect the workers that are left; return whether their call has a result, and it.
 
@@ -301,7 +292,6 @@ class MPIWorkers(Workers):
                         is_done, result = True, received
                 break
         end_alone()
-        self._has_old_shares = True
         self.generation += 1
         if self.count < self._least:
             raise WorkerError(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mirrored.errors import WorkersChangedError
 from mirrored.workers.background import PendingSum
 
 # Seconds that a call waits for others, as the collectives of one host do.
@@ -69,9 +70,21 @@ class Workers(ABC):
             WorkerError: Other workers ask for something else.
         """
 
-    @abstractmethod
-    def reform(self) -> None:
-        """Let steps sum over the workers that are left, now that their shares are known."""
+    def require(self, generation: int, what: str) -> None:
+        """Raise WorkersChangedError if a step shares its work with workers that have died.
+
+        Args:
+            generation: What `generation` was when the work was shared out.
+            what: What errors call the call that the step is about to make.
+        """
+        if generation != self.generation:
+            raise WorkersChangedError(
+                f"Workers have died, and the step in which {what} was to be made was taken by "
+                "nobody. Received: a step that shares its work with them. Take it again: "
+                "`mr.distribute.elastic` does.",
+                what=what,
+                reason="workers died",
+            )
 
     def sum_in_order(self, vector: NDArray[Any], out: NDArray[Any], label: str) -> None:
         """Write the sum over all workers into `out`: the same bits on every worker.
@@ -206,9 +219,6 @@ class OneWorker(Workers):
 
     def go_on(self, policy: str, least: int) -> None:
         """Do nothing: nobody is left where this one dies."""
-
-    def reform(self) -> None:
-        """Do nothing."""
 
     def _sum(self, vector: NDArray[Any], out: NDArray[Any], label: str) -> None:
         """Copy the vector."""

@@ -174,12 +174,55 @@ def train(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
     return {**arrays, "results": np.array(evaluated), "outputs": predicted, "steps": hooks.steps}
 
 
+def loop(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
+    """Return what a custom training loop leaves: its steps are taken again where workers die."""
+    del folder
+    random = np.random.default_rng(1)
+    x, y = random.normal(size=(60, 6)), random.normal(size=(60, 1))
+    mr.keras.utils.set_random_seed(6)
+    with strategy.scope():
+        layers = [mr.layers.Dense(7, "tanh"), mr.layers.Dropout(0.3), mr.layers.Dense(1)]
+        model = mr.Sequential([mr.layers.Input(shape=(6,)), *layers])
+        optimizer = mr.optimizers.SGD(0.1, momentum=0.9)
+        optimizer.build(model.trainable_variables)
+    dataset = mr.data.Dataset.from_tensor_slices((x, y)).shuffle(60, seed=3).batch(12).repeat()
+    batches = iter(strategy.experimental_distribute_dataset(dataset))
+
+    def of_replica(x: Any, y: Any) -> Any:
+        with mr.GradientTape() as tape:
+            loss = mr.reduce_sum((model(x, training=True) - y) ** 2) / 12
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        return loss
+
+    @mr.function  # type: ignore[untyped-decorator]
+    def recorded(x: Any, y: Any) -> Any:
+        return strategy.reduce("sum", strategy.run(of_replica, (x, y)), axis=None)
+
+    @mr.distribute.elastic  # type: ignore[untyped-decorator]
+    def step(batches: Any) -> float:
+        killer.at("in a callback")
+        return float(recorded(*next(batches)))
+
+    @mr.distribute.elastic  # type: ignore[untyped-decorator]
+    def eager_step(batches: Any) -> float:
+        return float(strategy.reduce("sum", strategy.run(of_replica, next(batches)), axis=None))
+
+    killer.arm()
+    losses = [step(batches) if number % 4 else eager_step(batches) for number in range(12)]
+    own = [*model.get_weights(), *(variable.numpy() for variable in optimizer.variables)]
+    return {**{f"weight {i}": value for i, value in enumerate(own)}, "steps": losses}
+
+
+KINDS = {"fit": train, "loop": loop}
+
+
 def main(folder: Path) -> None:
     """Take the runs that a file has, in which workers die, and write what this one has."""
-    runs: list[tuple[int | None, Death]] = pickle.loads((folder / "runs").read_bytes())
+    runs: list[tuple[str, int | None, Death]] = pickle.loads((folder / "runs").read_bytes())
     mr.keras.backend.set_floatx("float64")
     strategy, results, first = None, [], None
-    for number, (replicas, death) in enumerate(runs):
+    for number, (kind, replicas, death) in enumerate(runs):
         strategy = mr.distribute.MultiWorkerMirroredStrategy(
             on_worker_failure="continue", replicas=replicas
         )
@@ -187,7 +230,8 @@ def main(folder: Path) -> None:
         own = folder / f"run{number}"
         own.mkdir(exist_ok=True)
         strategy.workers.barrier("the folder is there")
-        results.append(train(strategy, own, Killer(death if death.rank == first else None)))
+        killer = Killer(death if death.rank == first else None)
+        results.append(KINDS[kind](strategy, own, killer))
     (folder / f"worker{first}").write_bytes(pickle.dumps(results))
 
 

@@ -52,6 +52,7 @@ class AcrossWorkers(CrossDeviceOps):
         self._lines = local._lines
         self._workers = workers
         self._replicas = replicas
+        self._generation = workers.generation
         self.times = WorkerTimes(workers)
 
     def check_devices(self, devices: Sequence[Device]) -> None:
@@ -84,6 +85,7 @@ class AcrossWorkers(CrossDeviceOps):
 
     def _sum_now(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> None:
         """Sum over the workers, and note how long each of them took up to now."""
+        self._workers.require(self._generation, what)
         self.times.stop()
         self._workers.sum_in_order(vector, out, what)
         self.times.go_on()
@@ -179,6 +181,7 @@ class AcrossWorkers(CrossDeviceOps):
         """Compute `reduce` of indexed slices: of the rows of all workers' replicas."""
         own = self._own_slices(slices)
         label = "rows of indexed slices"
+        self._workers.require(self._generation, label)
         rows = self._workers.gather_arrays(np.asarray(own.indices.numpy()), label)
         values = self._workers.gather_arrays(np.asarray(own.values.numpy()), label)
         parts = [IndexedSlices(*pair, own.dense_shape) for pair in zip(values, rows, strict=True)]

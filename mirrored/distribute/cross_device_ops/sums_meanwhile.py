@@ -41,6 +41,8 @@ def pays(workers: Workers, specs: Iterable[TensorSpec]) -> bool:
     """
     if not workers.on_several_hosts or active_recorder() is None:
         return False
+    if workers.on_failure != "raise":  # A step that is taken again waits for all of its sums.
+        return False
     return sum(map(buckets.nbytes, specs)) >= 2 * BUCKET_BYTES
 
 

@@ -75,6 +75,7 @@ class TreeAcrossWorkers(AcrossWorkers):
 
     def _sum_parts(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> None:
         """Exchange partial sums and add them, and note how long each worker took up to now."""
+        self._workers.require(self._generation, what)
         self.times.stop()
         rows = np.concatenate(self._workers.gather_arrays(vector, what))
         parts = dict(zip(self._all, rows.reshape(len(self._all), out.size), strict=True))

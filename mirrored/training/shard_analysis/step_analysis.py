@@ -17,11 +17,12 @@ from mirrored.distribute.replica_attributes import ReplicaVariables, shared_by_r
 from mirrored.layers.added_losses import forget
 from mirrored.layers.layer import Layer, walk
 from mirrored.layers.weights import find
-from mirrored.ops import SeedGenerator, Tensor, TensorSpec
+from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import only
 from mirrored.ops.op import OPS
-from mirrored.ops.rng_state import ShardPosition, current_rng_state, shard_position
+from mirrored.ops.random import mark_streams
+from mirrored.ops.rng_state import ShardPosition, shard_position
 from mirrored.optim import Optimizer
 from mirrored.program.variable_access import ruled_by
 from mirrored.training.losses.loss import Loss
@@ -327,8 +328,7 @@ def _as_one_replica(model: Any, recorder: ShardRecorder, batch: AnalysedBatch) -
     """Run as the first replica of several that never meet, and leave no trace."""
     strategy, sizes = model.distribute_strategy, recorder.sizes
     layers = list(walk(model))
-    generators = find([vars(layer) for layer in layers], SeedGenerator)
-    marks = [current_rng_state().mark(), *(generator.mark() for generator in generators)]
+    back = mark_streams()
     context = ReplicaContext(strategy, 0, _Alone(strategy, recorder, batch).merge)
     position = _NotingPosition(
         object(), 0, sizes.examples, sizes.examples, sizes.examples * sizes.replicas, sizes.replicas
@@ -350,8 +350,7 @@ def _as_one_replica(model: Any, recorder: ShardRecorder, batch: AnalysedBatch) -
             yield
     finally:
         forget(layers, of_all=True)
-        for back in marks:
-            back()
+        back()
 
 
 class _NotingPosition(ShardPosition):
