@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Unpack
 
 from mirrored import ops
 from mirrored.layers.layer import Layer, LayerOptions
-from mirrored.layers.shapes import Shape, Shapes, as_data_format, is_shape, map_shapes, shapes_in
+from mirrored.layers.shapes import Shape, Shapes, as_data_format, map_shapes, require_rank
 from mirrored.ops import Tensor
 from mirrored.ops.image_geometry import resize
 from mirrored.ops.image_transforms import fitted, in_proportion, with_last_channels
@@ -42,11 +42,7 @@ class ImageLayer(Layer):
                     f"where there are some. Received: {sorted(input_shape)}"
                 )
             input_shape = input_shape["images"]
-        if not is_shape(input_shape):
-            raise ValueError(
-                f'Layer "{self.name}" expects 1 input(s), but it received '
-                f"{len(list(shapes_in(input_shape)))} input tensors. Shapes received: {input_shape}"
-            )
+        require_rank(self.name, input_shape, 0)
         if len(input_shape) not in (3, 4):
             raise ValueError(
                 "Expected image tensor to have rank 3 (single image) or 4 (batch of images). "

@@ -110,9 +110,10 @@ def as_positive(argument: str, value: object) -> int:
     number = as_integer(value)
     if number is not None and number > 0:
         return number
+    hint = ". Divide with `//` to get an integer." if isinstance(value, float | np.floating) else ""
     raise ValueError(
         f"Received an invalid value for `{argument}`, expected a positive integer. "
-        f"Received: {argument}={value!r}"
+        f"Received: {argument}={value!r}{hint}"
     )
 
 

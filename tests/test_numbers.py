@@ -24,17 +24,21 @@ def test_everything_else(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [1, np.int64(7)])
 def test_positive_integers_pass(value: Any) -> None:
-    assert as_positive("units", value) == int(value)
+    number = as_positive("units", value)
+    assert number == int(value)
+    assert type(number) is int
 
 
-@cases("value", [0, -1, 2.5, True, "3", None])
+@pytest.mark.behaviour("batch-size-zero")
+@cases("value", [0, np.int64(0), -1, 2.5, np.float32(4), True, np.True_, "3", None])
 def test_other_sizes_are_refused(value: object) -> None:
     text = (
         "Received an invalid value for `units`, expected a positive integer. "
         f"Received: units={value!r}"
     )
-    with pytest.raises(ValueError, match=re.escape(text)):
+    with pytest.raises(ValueError, match=re.escape(text)) as refused:
         as_positive("units", value)
+    assert ("`//`" in str(refused.value)) == isinstance(value, float | np.floating)
 
 
 @cases(

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mirrored._numbers import check_count
-from mirrored.data.arrays import check_batch_size, check_finite, is_stream, split_validation
+from mirrored._numbers import as_positive, check_count
+from mirrored.data.arrays import check_finite, is_stream, split_validation
 from mirrored.data.columns import described
 from mirrored.data.elements import GlobalBatches
 from mirrored.data.epochs import Epochs
@@ -69,7 +69,7 @@ class DataArguments:
         if not isinstance(self.shuffle, bool | np.bool_):
             raise ValueError(f"`shuffle` must be True or False. Received: shuffle={self.shuffle!r}")
         if self.batch_size is not None:
-            check_batch_size(self.batch_size, _SIZES.get(self.use, "batch_size"))
+            as_positive(_SIZES.get(self.use, "batch_size"), self.batch_size)
 
     def arrays(self) -> Given:
         """Return the data as arrays."""

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import _nest
-from mirrored._numbers import as_integer
 from mirrored.data.columns import (
     Columns,
     Layout,
@@ -215,20 +214,6 @@ def unbatched(for_what: str, shapes: Sequence[tuple[int, ...]]) -> str:
         f"Received: arrays with the shapes {list(shapes)}. Batch single examples with the "
         "dataset's `.batch(batch_size)`, and pass the same number of targets and inputs."
     )
-
-
-def check_batch_size(batch_size: Any, name: str = "batch_size") -> int:
-    """Return `batch_size` as an int; the error says what is wrong with the argument `name`."""
-    size = as_integer(batch_size)
-    if size is None or size <= 0:
-        hint = ""
-        if isinstance(batch_size, float | np.floating):
-            hint = " Divide with `//` to get an integer."
-        raise ValueError(
-            f"Received an invalid value for `{name}`, expected a positive integer. "
-            f"Received: {name}={batch_size!r}.{hint}"
-        )
-    return size
 
 
 def with_class_weights(arrays: Arrays, class_weight: Mapping[int, float]) -> Arrays:

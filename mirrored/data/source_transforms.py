@@ -46,19 +46,28 @@ def slices_of(tensors: Any) -> Slices:
     if any(isinstance(leaf, DatasetBase) for leaf in _nest.flatten(element)):
         raise unsliced()
     shapes = [leaf.shape for leaf in _nest.flatten(element)]
+    check_rows(shapes)
+    return Slices(element, shapes[0][0])
+
+
+def check_rows(shapes: Sequence[Any]) -> None:
+    """Raise ValueError unless arrays may have one number of rows.
+
+    Args:
+        shapes: Their shapes, in which what is not known is None.
+    """
     if () in shapes:
         raise ValueError(
             "Unbatching a tensor is only supported for rank >= 1. Received: `tensors` with the "
             f"shapes {shapes}. Use `from_tensors` for a single element."
         )
-    sizes = [shape[0] for shape in shapes]
+    sizes = [shape[0] for shape in shapes if shape and shape[0] is not None]
     if len(set(sizes)) > 1:
         other = next(size for size in sizes if size != sizes[0])
         raise ValueError(
             f"Dimensions {sizes[0]} and {other} are not compatible. Received: `tensors` with the "
             f"shapes {shapes}. Use arrays with the same first size, the number of elements."
         )
-    return Slices(element, sizes[0])
 
 
 class Listed(Transform):

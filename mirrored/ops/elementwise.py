@@ -5,7 +5,7 @@ are 0 where one operand is 0, whatever the other one is.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mirrored._types import TensorLike
@@ -219,14 +219,25 @@ def _true_divide(x: Any, y: Any) -> Tensor:
     """
     if not any(isinstance(operand, Operators) and operand.dtype.kind in "iu" for operand in (x, y)):
         return DIV(x, y)
+    return DIV(*_divided("RealDiv", x, y))
+
+
+def _divided(op: str, x: Any, y: Any) -> Sequence[Tensor]:
+    """Return what is divided, and by what: integers as floats.
+
+    Raises:
+        TypeError: The dtypes differ.
+    """
     x, y = as_tensors((x, y))
     if x.dtype != y.dtype:
         raise TypeError(
             f"`x` and `y` must have the same dtype, got {x.dtype.name} != {y.dtype.name}. Cast one "
-            "of them with mr.cast. [Op:RealDiv]"
+            f"of them with mr.cast. [Op:{op}]"
         )
+    if x.dtype not in INTEGERS:
+        return x, y
     wide = float32 if x.dtype.itemsize <= 2 else float64
-    return DIV(CAST(x, dtype=wide), CAST(y, dtype=wide))
+    return CAST(x, dtype=wide), CAST(y, dtype=wide)
 
 
 operators["truediv"] = _true_divide
@@ -475,16 +486,7 @@ def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tens
         >>> mr.math.divide_no_nan([1.0, 2.0], [4.0, 0.0]).numpy()
         array([0.25, 0.  ], dtype=float32)
     """
-    x, y = as_tensors((x, y))
-    if x.dtype != y.dtype:
-        raise TypeError(
-            f"`x` and `y` must have the same dtype, got {x.dtype.name} != {y.dtype.name}. Cast one "
-            "of them with mr.cast. [Op:DivNoNan]"
-        )
-    if x.dtype in INTEGERS:
-        wide = float32 if x.dtype.itemsize <= 2 else float64
-        x, y = CAST(x, dtype=wide), CAST(y, dtype=wide)
-    return DIV_NO_NAN(x, y)
+    return DIV_NO_NAN(*_divided("DivNoNan", x, y))
 
 
 def multiply_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:

@@ -4,33 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from mirrored._naming import snake_case
+from mirrored.serialization.class_names import public_operation
 
 _OPERATIONS = "keras.src.ops."
-# Where classes are that are not in `keras.src.ops.numpy`.
-_MODULES = {
-    "nn": """
-        batch_normalization binary_crossentropy categorical_crossentropy celu dot_product_attention
-        elu gelu glu hard_shrink hard_sigmoid hard_silu hard_swish hard_tanh layer_normalization
-        leaky_relu log_sigmoid log_softmax moments multi_hot normalize one_hot psnr relu relu6
-        rms_normalization selu sigmoid silu soft_shrink softmax softplus softsign
-        sparse_categorical_crossentropy sparse_plus sparse_sigmoid sparsemax squareplus swish
-        tanh_shrink threshold
-    """,
-    "math": """
-        cdist erf erfc erfinv extract_sequences in_top_k logdet logsumexp rsqrt segment_max
-        segment_min segment_prod segment_sum top_k
-    """,
-    "linalg": """
-        cholesky cholesky_inverse det eigh inv lstsq matrix_rank norm pinv qr solve
-        solve_triangular svd
-    """,
-    "core": "cast saturate_cast scatter scatter_update slice slice_update stop_gradient unstack",
-    "einops": "rearrange",
-    "image": """
-        affine_transform crop_images hsv_to_rgb pad_images resize rgb_to_grayscale rgb_to_hsv
-    """,
-}
-_MODULE = {name: home for home, names in _MODULES.items() for name in names.split()}
+# The modules of classes whose functions are in modules of other names here.
+_MODULES = {"activation_functions": "nn", "activations": "nn", "convolution_and_pooling": "nn"}
+_MODULE = {"logdet": "math", "slogdet": "numpy"}
 # Classes whose names are not those of the functions with capitals.
 _CLASSES = {
     "allclose": "AllClose",
@@ -120,7 +99,9 @@ def class_of(name: str) -> tuple[str, str]:
         ('keras.src.ops.math', 'TopK')
     """
     kind = "".join(word.capitalize() for word in name.split("_"))
-    return f"{_OPERATIONS}{_MODULE.get(name, 'numpy')}", _CLASSES.get(name, kind)
+    home = public_operation(name).__module__.split(".")[2]
+    module = _MODULE.get(name) or _MODULES.get(home, home)
+    return f"{_OPERATIONS}{module}", _CLASSES.get(name, kind)
 
 
 def function_of(module: object, kind: object) -> str | None:

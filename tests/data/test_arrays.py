@@ -13,7 +13,6 @@ from mirrored import _nest
 from mirrored.data.arrays import (
     adapt,
     adapt_batch,
-    check_batch_size,
     is_stream,
     split_validation,
     with_class_weights,
@@ -238,22 +237,6 @@ def test_refused_class_weights(change: dict[str, Any], weights: Any, message: st
     arrays = adapt(**{"x": X, "y": Y, **change})
     with pytest.raises(ValueError, match=message):
         with_class_weights(arrays, weights)
-
-
-@cases(("value", "expected"), [(1, 1), (32, 32), (np.int64(7), 7)])
-def test_batch_size(value: Any, expected: int) -> None:
-    size = check_batch_size(value)
-    assert size == expected
-    assert type(size) is int
-
-
-@pytest.mark.behaviour("batch-size-zero")
-@cases("value", [32.0, np.float32(4), np.True_, None, np.int64(0)])
-def test_batch_size_refused(value: Any) -> None:
-    with pytest.raises(ValueError, match=r"a positive integer. Received: batch_size=") as e:
-        check_batch_size(value)
-    assert repr(value) in str(e.value)
-    assert ("`//`" in str(e.value)) == isinstance(value, float | np.floating)
 
 
 @cases(("size", "fraction", "train"), [(10, 0.2, 8), (10, 0.25, 7), (3, 0.5, 1), (2, 0.01, 1)])

@@ -78,3 +78,10 @@ def test_operations_of_images_have_keras_classes() -> None:
     rng = np.random.default_rng(0)
     data = [rng.uniform(size=size).astype(np.float32) for size in ((2, 4, 5, 3), (2, 8))]
     np.testing.assert_array_equal(again(data), model(data))
+
+
+def test_operations_of_depth_have_the_modules_of_keras_classes() -> None:
+    begin = mr.layers.Input((4, 4, 2))
+    end = mr.keras.ops.depth_to_space(mr.keras.ops.space_to_depth(begin, 2), 2)
+    modules = [entry["module"] for entry in mr.Model(begin, end).get_config()["layers"][1:]]
+    assert modules == ["keras.src.ops.nn"] * 2

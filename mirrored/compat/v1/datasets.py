@@ -25,7 +25,7 @@ from mirrored.data import Dataset as Engine
 from mirrored.data.dataset_iterators import elements_of
 from mirrored.data.elements import check_callable
 from mirrored.data.leaf_specs import LeafSpec, NestedSpec, common_specs, public_specs
-from mirrored.data.source_transforms import Listed
+from mirrored.data.source_transforms import Listed, check_rows
 from mirrored.data.transform import Slices
 from mirrored.graph import placeholders
 from mirrored.ops import Tensor as Value
@@ -325,7 +325,7 @@ def _of_arrays(function: Callable[..., Any]) -> Callable[..., Dataset]:
             return Dataset(function, (element,))
         specs = _nest.map_structure(_spec_of, element)
         if function.__name__ == "from_tensor_slices":
-            _check_rows(_nest.flatten(specs))
+            check_rows([spec.shape for spec in _nest.flatten(specs)])
             specs = _nest.map_structure(lambda spec: spec.row(), specs)
         return Dataset(function, (element,), sample=Engine(Listed((), specs)))
 
@@ -335,22 +335,6 @@ def _of_arrays(function: Callable[..., Any]) -> Callable[..., Dataset]:
 def _spec_of(leaf: Any) -> LeafSpec:
     leaf = leaf if isinstance(leaf, Tensor) else to_array(leaf)
     return LeafSpec(TensorShape(leaf.shape).sizes, leaf.dtype)
-
-
-def _check_rows(specs: Sequence[LeafSpec]) -> None:
-    """Raise ValueError unless arrays of these shapes may have one number of rows."""
-    shapes = [spec.shape for spec in specs]
-    if () in shapes:
-        raise ValueError(
-            "Unbatching a tensor is only supported for rank >= 1. Received: `tensors` with the "
-            f"shapes {shapes}. Use `from_tensors` for a single element."
-        )
-    sizes = {shape[0] for shape in shapes if shape} - {None}
-    if len(sizes) > 1:
-        raise ValueError(
-            f"Dimensions {sizes} are not compatible. Received: `tensors` with the shapes "
-            f"{shapes}. Use arrays with the same first size, the number of elements."
-        )
 
 
 def _calling(method: Callable[..., Any]) -> Callable[..., Dataset]:
