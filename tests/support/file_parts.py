@@ -77,8 +77,8 @@ def _pack_tensors(parts: Parts) -> bytes:
 
 def texts_of(data: bytes) -> dict[str, Any]:
     """Return the metadata of a safetensors file."""
-    texts: dict[str, Any] = json.loads(_tensor_parts(data)["header"]).get("__metadata__", {})
-    return texts
+    texts: dict[str, Any] | None = json.loads(_tensor_parts(data)["header"]).get("__metadata__")
+    return texts or {}
 
 
 def _tensor_values(data: bytes, _: Iterable[str]) -> Values:
@@ -116,6 +116,12 @@ def _members(data: bytes) -> Parts:
     broken = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError)
     with suppress(*broken, *_NO_FILE), zipfile.ZipFile(io.BytesIO(data)) as archive:
         for member in archive.infolist():
+            place = member.header_offset
+            lengths = data[place + 26 : place + 28], data[place + 28 : place + 30]
+            place += 30 + sum(int.from_bytes(length, "little") for length in lengths)
+            if member.compress_type == zipfile.ZIP_STORED:  # The names there may be others.
+                parts[member.filename] = data[place : place + member.file_size]
+                continue
             with suppress(*broken, *_NO_FILE), archive.open(member) as file:
                 file._expected_crc = None  # type: ignore[attr-defined]
                 parts[member.filename] = file.read(_MOST)
