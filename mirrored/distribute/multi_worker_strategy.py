@@ -120,6 +120,11 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         options = communication_options
         self._workers = workers = connect(None if options is None else options.timeout)
         check_resolver(cluster_resolver, workers)
+        if min_workers > workers.count:
+            raise ValueError(
+                "`min_workers` must be at most the number of workers. Received: "
+                f"min_workers={min_workers} and {workers.count} worker(s)."
+            )
         workers.go_on(on_worker_failure, min_workers)
         self.generation = workers.generation
         self._on_worker_failure, self._min_workers = on_worker_failure, min_workers
@@ -303,6 +308,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             return distributed
         if not is_own(dataset):
             return SharedDataset(self, dataset, self.check_alike)
+        self._require_shared_data()
         return WorkerDataset(self, dataset, self.any_worker, self._replicas)
 
     def distribute_datasets_from_function(
@@ -323,11 +329,22 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         """
         del options
         workers = self._workers
+        self._require_shared_data()
         context = InputContext(workers.count, workers.rank, self._replicas)
         distributed = distributed_from_function(self, dataset_fn, context)
         if self._is_alone:
             return distributed
         return WorkerDataset(self, distributed.source, self.any_worker)
+
+    def _require_shared_data(self) -> None:
+        """Raise ValueError where the data of a worker would be lost with its process."""
+        if self._workers.on_failure != "raise":
+            raise ValueError(
+                "With on_worker_failure='continue' all workers have the same dataset, so that the "
+                "others can train on the rows of one that dies. Received: a dataset of each "
+                "worker, from `distribute_datasets_from_function` or with `AutoShardPolicy.OFF`. "
+                "Pass the whole dataset, under `AutoShardPolicy.AUTO` or `DATA`."
+            )
 
     def any_worker(self, has: bool) -> bool:
         """Return whether any worker has something, given whether this one has.

@@ -42,6 +42,8 @@ class Meeting:
         self._layout = layout
         self._waiting = waiting
         self._stage = 0
+        # Of a sum on one host that is not over: its last stage, the terms, their place, the sum.
+        self._late: tuple[int, list[NDArray[Any]], NDArray[Any], NDArray[Any]] | None = None
         capacity = _ON_SEVERAL if layout.on_several_hosts else _ON_ONE_HOST
         local, everyone, is_alone = layout.local, layout.everyone, len(layout.neighbours) == 1
         self._memory: HostMemory | None = together(
@@ -77,12 +79,33 @@ class Meeting:
         for at in range(0, max(1, vector.size), step):
             terms, added = vector[at : at + step], out[at : at + step]
             self._begin_stage(call, said)
+            whole = out if at + step >= vector.size else None  # With its last part.
             if self._memory is None:
                 np.copyto(added, terms)
                 self._sum_over_hosts(call, said, added)
             else:
-                self._sum_on_host(self._memory, call, said, terms, added)
+                self._sum_on_host(self._memory, call, said, terms, added, whole)
             said = None  # Once is enough.
+        self._late = None
+
+    @property
+    def is_on_one_host(self) -> bool:
+        """Whether all workers share memory."""
+        return self._memory is not None and self._memory.count == len(self._layout.hosts)
+
+    def finish_late(self) -> NDArray[Any] | None:
+        """Finish a sum that an error ended, and return it; None: not all had given their terms.
+
+        Others may have its result and have gone on. They do not give more than the terms of their
+        next sum, which leave those of this one as they are.
+        """
+        if self._late is None or self._memory is None:
+            return None
+        stage, terms, out, whole = self._late
+        if not self._memory.have_arrived(stage):
+            return None
+        add_in_order(terms, out)
+        return whole
 
     def is_anything_under_way(self) -> bool:
         """Return whether there are messages that did not arrive, of a call that failed."""
@@ -128,12 +151,15 @@ class Meeting:
         said: bytes | None,
         vector: NDArray[Any],
         out: NDArray[Any],
+        whole: NDArray[Any] | None,
     ) -> None:
         dtype, size, stage = vector.dtype, vector.size, self._stage
         terms, added = memory.vectors(stage, dtype, size)
         np.copyto(terms[memory.rank], vector)
+        alone = self.is_on_one_host
+        if alone and whole is not None:
+            self._late = stage, terms, out, whole
         self._arrive(memory, call, said)
-        alone = memory.count == len(self._layout.hosts)
         if alone and (memory.count == _PAIR or vector.nbytes <= _SMALL):
             add_in_order(terms, out)
             memory.finish(stage)

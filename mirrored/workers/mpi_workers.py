@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import os
 import pickle
+import signal
 import sys
 import threading
 import time
@@ -23,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored._logging import logger
-from mirrored.errors import WorkerError
+from mirrored.errors import WorkerError, WorkerTimeoutError
 from mirrored.workers.background import Background, PendingSum
 from mirrored.workers.launch import abort_at_exit, end_alone, sees_deaths
 from mirrored.workers.layout import Layout, Together, arrange, at_once
@@ -44,6 +45,7 @@ PATIENCE = 5.0
 _OFTEN = 0.005  # How often a worker that has come to its end looks whether the others have.
 T = TypeVar("T")
 
+_LOOKS = 1.0  # Seconds in which a worker that waits uses the processor for a while.
 _INTERRUPTED = 130  # The status of a program that Ctrl-C ended, as shells have it.
 
 
@@ -233,11 +235,15 @@ class MPIWorkers(Workers):
             self._waiting.check(call)
             result = work(call)
             is_done = True
-            if self.on_failure != "raise":
+            can_compute = call.kind == "sum" and self._meeting.is_on_one_host
+            if self.on_failure != "raise" and not can_compute:
                 self._meeting.meet(call)  # Whoever goes on knows that all have the result.
             return True, result
         except WorkersLost:
             pass
+        except WorkerTimeoutError as error:
+            if self.on_failure == "raise" or not self._kill(error.missing):
+                raise
         except self._mpi.Exception as error:
             codes = (self._mpi.ERR_PROC_FAILED, self._mpi.ERR_PROC_FAILED_PENDING)
             is_death = error.Get_error_class() in (*codes, self._mpi.ERR_REVOKED)
@@ -249,11 +255,6 @@ class MPIWorkers(Workers):
 
     def go_on(self, policy: str, least: int) -> None:
         """Set `on_failure` and the least number of workers, on all workers."""
-        if least > self.count:
-            raise ValueError(
-                f"`min_workers` must be at most the number of workers. Received: "
-                f"min_workers={least} and {self.count} workers."
-            )
         if policy != "raise":
             require_deaths_seen(self._mpi, policy)
         if policy == self.on_failure and least == self._least:
@@ -265,6 +266,26 @@ class MPIWorkers(Workers):
                 f"Received: by worker, {policies}."
             )
         self.on_failure, self._least = policy, least
+
+    def _kill(self, ranks: Sequence[int]) -> bool:
+        """Kill workers of this host that hang, so that they never write again; return whether.
+
+        Args:
+            ranks: The numbers of those that are waited for.
+        """
+        processes = {rank: self._neighbours.get(rank) for rank in ranks}
+        ticks = {rank: processor_ticks(process) for rank, process in processes.items()}
+        if len(ranks) > 1:  # It is one of them: others that wait look at it all the time.
+            time.sleep(_LOOKS)
+            spent = {rank: processor_ticks(process) for rank, process in processes.items()}
+            ticks = {rank: before for rank, before in ticks.items() if spent[rank] == before}
+        if not ticks or None in ticks.values():
+            return False  # All work, or one is on another host.
+        for rank in ticks:
+            logger.warning("Worker %d kills worker %d, which missed the deadline.", self.rank, rank)
+            with suppress(ProcessLookupError):  # Another one did.
+                os.kill(processes[rank].number, signal.SIGKILL)  # type: ignore[union-attr]
+        return True
 
     def _meet_again(self, is_done: bool, result: Any) -> tuple[bool, Any]:
         """Connect the workers that are left; return whether their call has a result, and it.
@@ -279,6 +300,9 @@ class MPIWorkers(Workers):
             self._left += [self._layout, self._meeting, *self._under_way]
             self._under_way.clear()
             comm = survivors(self._mpi, comm, self.deadline)
+            if not is_done:  # From now on nobody gives terms to a sum.
+                result = self._meeting.finish_late()
+                is_done = result is not None
             together = AgreedOperations(self._mpi, comm, self.deadline)
             with suppress(WorkersLost):
                 self._join(arrange(self._mpi, comm, together), together)

@@ -26,6 +26,8 @@ _SHORTEST_SLEEP, _LONGEST_SLEEP = 1e-5, 1e-3
 # waits for the one that is missing can say which it is.
 _LONGER = 2.0
 
+# Seconds between two looks at the others after which this process must have been stopped.
+_STOPPED = 1.0
 DIED = "its process ended without a word: it was killed, or crashed"
 
 _yield = getattr(os, "sched_yield", lambda: time.sleep(0))
@@ -72,8 +74,12 @@ class Waiting:
         for _ in range(_AT_ONCE if self.hurries else 1):
             if ready():
                 return
-        began = time.monotonic()
+        began = last = time.monotonic()
         while not ready():
+            now = time.monotonic()
+            if now - last > _STOPPED:  # This process was: so may the others have been.
+                began += now - last
+            last = now
             self._notices.look()
             if not ready():  # Who came to this call may have failed, or ended, after it.
                 self.check(call)

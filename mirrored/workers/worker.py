@@ -65,7 +65,6 @@ class Workers(ABC):
         """Set `on_failure` and the least number of workers, on all workers.
 
         Raises:
-            ValueError: There are fewer workers.
             FailedPreconditionError: MPI ends the job where a process dies.
             WorkerError: Other workers ask for something else.
         """

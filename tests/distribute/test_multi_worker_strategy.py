@@ -155,3 +155,22 @@ def test_others_that_a_launcher_started_are_told_of(
     monkeypatch.setenv(variable.replace("RANK", "SIZE"), "3")
     mr.MirroredStrategy(["CPU:0"])
     assert "trains a separate model in each of the 3 processes" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"on_worker_failure": "ignore"}, "must be one of .*on_worker_failure='ignore'"),
+        ({"min_workers": 0}, "min_workers"),
+        ({"min_workers": 2}, r"at most the number of workers.*min_workers=2 and 1 worker\(s\)"),
+    ],
+)
+def test_what_deaths_cannot_mean(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        mr.distribute.MultiWorkerMirroredStrategy(**options)
+
+
+def test_one_worker_that_would_survive_others_is_as_any() -> None:
+    strategy = mr.distribute.MultiWorkerMirroredStrategy(on_worker_failure="continue")
+    assert strategy.num_replicas_in_sync == 1
+    assert strategy.arguments()["on_worker_failure"] == "continue"

@@ -27,11 +27,13 @@ class Death(NamedTuple):
         rank: Its first number.
         place: What it is doing, one of `PLACES`; or "timer".
         after: How often it did that before; of a timer, the seconds.
+        hangs: Whether it stops instead, until the others kill it.
     """
 
     rank: int
     place: str
     after: float = 0
+    hangs: bool = False
 
 
 # The methods in which a worker can die: the class, its method, and whether before or after it.
@@ -40,7 +42,7 @@ _METHODS = {
     "in a sum": (Meeting, "_arrive", "after"),
     "with a sum that others lack": (Meeting, "sum", "after"),
     "between sum and update": (MPIWorkers, "_sum", "after"),
-    "in a gather": (MPIWorkers, "_gathered", "after"),
+    "in a gather": (MPIWorkers, "_finish", "after"),
     "while a file takes its place": (os, "replace", "before"),
 }
 _HOOKS = {
@@ -68,7 +70,7 @@ class Killer:
         if self.death is not None and self.death.place == place:
             self._left -= 1
             if self._left < 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), signal.SIGSTOP if self.death.hangs else signal.SIGKILL)
 
     def arm(self) -> None:
         """Let methods look whether this process dies, or begin the time after which it does."""
@@ -223,8 +225,13 @@ def main(folder: Path) -> None:
     mr.keras.backend.set_floatx("float64")
     strategy, results, first = None, [], None
     for number, (kind, replicas, death) in enumerate(runs):
+        seconds = 15 if death.hangs else 600
         strategy = mr.distribute.MultiWorkerMirroredStrategy(
-            on_worker_failure="continue", replicas=replicas
+            on_worker_failure="continue",
+            replicas=replicas,
+            communication_options=mr.distribute.experimental.CommunicationOptions(
+                timeout_seconds=seconds
+            ),
         )
         first = strategy.workers.rank if first is None else first
         own = folder / f"run{number}"
