@@ -170,9 +170,7 @@ class HostPlace:
             OutOfPoolMemory: The pool's limit, or the host's memory, does not allow it; none are
                 counted then.
         """
-        total = 0
-        for _, nbytes in wanted:
-            total += nbytes
+        total = sum([nbytes for _, nbytes in wanted])
         _counting(pool).reserve(total)
         storages: list[Storage] = []
         try:

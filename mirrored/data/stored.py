@@ -5,6 +5,7 @@ together, and that of the rows of many blocks among each other.
 """
 
 import itertools
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -293,10 +294,7 @@ def _all_of(leaf: Any) -> slice:
 
 
 def _row_bytes(leaf: Any) -> int:
-    size = getattr(leaf.dtype, "itemsize", 8)
-    for axis in leaf.shape[1:]:
-        size *= axis
-    return int(size)
+    return int(getattr(leaf.dtype, "itemsize", 8) * math.prod(leaf.shape[1:]))
 
 
 def _rows(leaf: Any, which: Sequence[slice]) -> NDArray[Any]:

@@ -4,6 +4,7 @@ Recording goes through the same definitions of ops as eager calls, so both check
 """
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -380,9 +381,7 @@ def _contiguous(index: tuple[Any, ...], shape: tuple[int, ...]) -> int | None:
     """Return where a slice of the first axis begins, None where it is another kind of index."""
     if len(index) != 1 or not isinstance(index[0], slice | int):
         return None
-    row = 1
-    for size in shape[1:]:
-        row *= size
+    row = math.prod(shape[1:])
     if isinstance(index[0], slice):
         start, _, step = index[0].indices(shape[0])
         return start * row if step == 1 else None

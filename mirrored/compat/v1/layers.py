@@ -1,5 +1,6 @@
 """TensorFlow 1's `tf.layers`, as its documentation of 1.15 describes them."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -297,16 +298,9 @@ def flatten(inputs: TensorLike, name: str = "flatten/Reshape") -> Any:
     """
 
     def flat(x: Any) -> Any:
-        return ops.reshape(x, (x.shape[0], -1) if x.shape[0] else (0, _count(x.shape[1:])))
+        return ops.reshape(x, (x.shape[0], -1) if x.shape[0] else (0, math.prod(x.shape[1:])))
 
     return drawn(flat, (inputs,), {}, "Reshape", name)
-
-
-def _count(sizes: Any) -> int:
-    count = 1
-    for size in sizes:
-        count *= size
-    return count
 
 
 def dropout(

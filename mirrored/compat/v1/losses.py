@@ -116,6 +116,15 @@ def _check_same(first: Any, other: Any) -> None:
         raise ValueError(f"Shapes {first.shape} and {other.shape} are incompatible")
 
 
+def _smoothed(labels: Any, logits: Any, amount: float, classes: int | None = None) -> Any:
+    """Return labels of the logits' dtype, moved towards one part for each class."""
+    labels = ops.cast(labels, logits.dtype)
+    _check_same(logits, labels)
+    if amount > 0:
+        labels = labels * (1 - amount) + amount / (classes or labels.shape[1])
+    return labels
+
+
 def _pair(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Return a function of predictions and labels of one shape, as floats."""
 
@@ -196,10 +205,7 @@ def sigmoid_cross_entropy(
     """
 
     def compute(logits: Any, labels: Any) -> Any:
-        labels = ops.cast(labels, logits.dtype)
-        _check_same(logits, labels)
-        if label_smoothing > 0:
-            labels = labels * (1 - label_smoothing) + 0.5 * label_smoothing
+        labels = _smoothed(labels, logits, label_smoothing, 2)
         return ops.sigmoid_cross_entropy_with_logits(labels, logits)
 
     name = scope or "sigmoid_cross_entropy_loss"
@@ -229,10 +235,7 @@ def softmax_cross_entropy(
     """
 
     def compute(logits: Any, labels: Any) -> Any:
-        labels = ops.cast(labels, logits.dtype)
-        _check_same(logits, labels)
-        if label_smoothing > 0:
-            labels = labels * (1 - label_smoothing) + label_smoothing / labels.shape[1]
+        labels = _smoothed(labels, logits, label_smoothing)
         return ops.softmax_cross_entropy_with_logits(ops.stop_gradient(labels), logits)
 
     name = scope or "softmax_cross_entropy_loss"
