@@ -36,8 +36,8 @@ NOT_COVERED = """
 - Behind the checksums, `load_model` may raise any TypeError or ValueError: a configuration can name
   any public class, with wrong arguments. Only layers with few settings were in the files.
 - A position in the data is believed, also one that no run reaches. To go there can take long.
-- The state of a `fit` in a backup was changed behind its checksum for minutes, by hand. Values of
-  other types can raise other errors than WeightsFileError, and in the middle of the run.
+- The state of a `fit` in a backup was fuzzed for two minutes, outside these tests. Values of other
+  types can raise other errors than WeightsFileError, also in the middle of the run.
 - The model has four layers and one device. Models of several workers, custom layers with files of
   their own, models that are saved as folders, and bfloat16 were not fuzzed.
 - HDF5 files are parsed by a library in C. Its memory counts only as far as it raises the most that
