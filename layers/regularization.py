@@ -121,7 +121,28 @@ def from_0_to_1(name: str, value: Any) -> float:
     return number
 
 
-class Dropout(Drawing):
+class _Dropping(Drawing):
+    """Drops single inputs, or those that share a draw."""
+
+    _may_drop_all = True
+
+    def __init__(
+        self,
+        rate: float,
+        *,
+        seed: int | SeedGenerator | None = None,
+        noise_shape: PartialShapeLike | None = None,
+        **options: Unpack[LayerOptions],
+    ) -> None:
+        fraction = from_0_to_1("rate", rate)
+        super().__init__(fraction, seed, **options)
+        self.rate = fraction
+        self.noise_shape = as_noise_shape(noise_shape)
+        if fraction == 1 and not self._may_drop_all:
+            raise ValueError(f"Nothing would be left of rate=1. Received: rate={rate!r}")
+
+
+class Dropout(_Dropping):
     """Drops each input with probability ``rate``, and divides the others by 1 - ``rate``.
 
     It does so only in training; otherwise the inputs pass unchanged.
@@ -150,19 +171,6 @@ class Dropout(Drawing):
     """
 
     _keeps_integers = True
-
-    def __init__(
-        self,
-        rate: float,
-        *,
-        seed: int | SeedGenerator | None = None,
-        noise_shape: PartialShapeLike | None = None,
-        **options: Unpack[LayerOptions],
-    ) -> None:
-        fraction = from_0_to_1("rate", rate)
-        super().__init__(fraction, seed, **options)
-        self.rate = fraction
-        self.noise_shape = as_noise_shape(noise_shape)
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         """Return ``inputs``, of shape (batch, ...), with some set to zero while training."""
@@ -252,7 +260,7 @@ class GaussianDropout(Drawing):
         return inputs * (1.0 + _normal(self, inputs, math.sqrt(self.rate / (1.0 - self.rate))))
 
 
-class AlphaDropout(Drawing):
+class AlphaDropout(_Dropping):
     """Sets inputs to a negative value at random while training, keeping their mean and variance.
 
     It goes with the activation "selu": Klambauer et al., Self-Normalizing Neural Networks, 2017,
@@ -272,20 +280,7 @@ class AlphaDropout(Drawing):
         [[1.0, 2.0]]
     """
 
-    def __init__(
-        self,
-        rate: float,
-        *,
-        seed: int | SeedGenerator | None = None,
-        noise_shape: PartialShapeLike | None = None,
-        **options: Unpack[LayerOptions],
-    ) -> None:
-        fraction = from_0_to_1("rate", rate)
-        super().__init__(fraction, seed, **options)
-        self.noise_shape = as_noise_shape(noise_shape)
-        self.rate = fraction
-        if self.rate == 1:
-            raise ValueError(f"Nothing would be left of rate=1. Received: rate={rate!r}")
+    _may_drop_all = False
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         """Return ``inputs``, of shape (batch, ...), with some dropped while training."""
@@ -360,7 +355,20 @@ class SpatialDropout1D(_SpatialDropout):
         super().__init__(rate, "channels_last", seed, **options)
 
 
-class SpatialDropout2D(_SpatialDropout):
+class _DropoutOfImages(_SpatialDropout):
+    """Its channels are behind or before the spatial axes."""
+
+    def __init__(
+        self,
+        rate: float,
+        data_format: str | None = None,
+        seed: int | SeedGenerator | None = None,
+        **options: Unpack[LayerOptions],
+    ) -> None:
+        super().__init__(rate, data_format, seed, **options)
+
+
+class SpatialDropout2D(_DropoutOfImages):
     """Sets whole channels of images to zero at random while training.
 
     Tompson et al., 2014: https://arxiv.org/abs/1411.4280
@@ -384,17 +392,8 @@ class SpatialDropout2D(_SpatialDropout):
 
     _rank = 2
 
-    def __init__(
-        self,
-        rate: float,
-        data_format: str | None = None,
-        seed: int | SeedGenerator | None = None,
-        **options: Unpack[LayerOptions],
-    ) -> None:
-        super().__init__(rate, data_format, seed, **options)
 
-
-class SpatialDropout3D(_SpatialDropout):
+class SpatialDropout3D(_DropoutOfImages):
     """Sets whole channels of volumes to zero at random while training.
 
     Tompson et al., 2014: https://arxiv.org/abs/1411.4280
@@ -416,12 +415,3 @@ class SpatialDropout3D(_SpatialDropout):
     """
 
     _rank = 3
-
-    def __init__(
-        self,
-        rate: float,
-        data_format: str | None = None,
-        seed: int | SeedGenerator | None = None,
-        **options: Unpack[LayerOptions],
-    ) -> None:
-        super().__init__(rate, data_format, seed, **options)
