@@ -22,6 +22,7 @@ from mirrored import devices
 from mirrored.backends.cuda import blas
 from mirrored.backends.cuda.kernels import reduction_kernels
 from mirrored.program import concurrency
+from mirrored.program.streamed import graph_launch
 
 ROUNDS, SECONDS = 7, 0.05  # Of each way, and of a turn, about.
 AHEAD, TURNS = 8, 50  # Steps that are asked for before the host waits for any, and how often.
@@ -46,6 +47,13 @@ def without_graphs() -> Iterator[None]:
 def on_one_stream() -> Iterator[None]:
     """Let no kernel run beside another one, however small they are."""
     with _changed(concurrency, _may_branch=lambda nodes: False):
+        yield
+
+
+@contextlib.contextmanager
+def in_two_launches() -> Iterator[None]:
+    """Launch what is before the first write of a variable, and the rest, as on several cards."""
+    with _changed(graph_launch, may_be_one_launch=lambda launches, backends: False):
         yield
 
 
@@ -94,6 +102,7 @@ WAYS: Mapping[str, Way] = {
     AS_IT_IS: contextlib.nullcontext,
     "without graphs": without_graphs,
     "on one stream": on_one_stream,
+    "in two launches": in_two_launches,
     "sums of columns split from 8 elements": lambda: with_sums_split(8),
     "sums of columns never split": lambda: with_sums_split(1 << 40),
     "narrow sums in products": with_narrow_sums,

@@ -6,6 +6,7 @@ Recorded programs are fed, launched and read through this, and learn nothing els
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
@@ -151,6 +152,11 @@ class StreamBackend(Backend, Protocol):
         array is of four numbers of 64 bits. None: results are fetched.
         """
         return None
+
+    @property
+    def lock(self) -> AbstractContextManager[object]:
+        """What a thread holds where no other one may ask devices of this memory for work."""
+        return nullcontext()
 
     @property
     def beside(self) -> StreamBackend:

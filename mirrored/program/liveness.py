@@ -68,13 +68,14 @@ class Liveness:
         """Return where the phase of each node ends, and from where on variables may be written."""
         ends: dict[Node, int] = {}
         position = first = 0
-        for phase in schedule.phases():
-            if isinstance(phase, Guard):
-                first = position
-                continue
-            nodes = list(nodes_of(phase))
-            position += len(nodes)
-            ends |= dict.fromkeys(nodes, position - 1)
+        for stage in schedule.stages:
+            for phase in (phase for launch in stage for phase in launch.phases):
+                nodes = list(nodes_of(phase))
+                position += len(nodes)
+                ends |= dict.fromkeys(nodes, position - 1)
+                first = position if isinstance(phase, Guard) else first
+            if any(launch.between or launch.collective for launch in stage):
+                first = position  # What writes on several devices is one launch.
         first = max([first, *(self.position[check] + 1 for check in self._checks)])
         return ends, first
 

@@ -354,6 +354,9 @@ class StreamLowering(_Lowering):
             a guard.
         counters: For each random node where it reads key and number of its draw from.
         write_guard: The host's say in whether variables are written; None: it has none.
+
+    Attributes:
+        in_place: The values that are computed in a variable's memory.
     """
 
     def __init__(
@@ -368,7 +371,7 @@ class StreamLowering(_Lowering):
         self._counters = counters
         self._write_guard = write_guard
         blocks = self._plan.blocks
-        self._in_place = {value for value, block in blocks.items() if block.storage is not None}
+        self.in_place = {value for value, block in blocks.items() if block.storage is not None}
 
     def lower(self, launch: Launch) -> list[Call]:
         """Return the calls of a launch that is no all-reduce, in order."""
@@ -495,7 +498,7 @@ class StreamLowering(_Lowering):
         kept = [i for i, node in enumerate(group.nodes) if node.output not in local]
         fusion = Fusion(tuple(value.spec for value in inputs.values()), steps, tuple(kept))
         flag = None
-        if any(group.nodes[i].output in self._in_place for i in kept):
+        if any(group.nodes[i].output in self.in_place for i in kept):
             flag = self._flags.get(backend.memory)
         return kernel_calls(
             backend,

@@ -7,7 +7,7 @@ runs a program, and is a parameter: see `concurrency`.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import NamedTuple, Protocol
 
@@ -276,6 +276,28 @@ def make_schedule(graph: Graph, overlap: Overlap) -> Schedule:
         _insert_guard(schedule, place, Launch(graph.guard_device.backend, [Guard(graph.guards)]))
     _let_wait(schedule)
     return schedule
+
+
+def split_at_writes(
+    stages: Sequence[Stage], in_place: Container[Value]
+) -> tuple[list[Stage], list[Stage]]:
+    """Return what is done before variables are written, and what is done from then on.
+
+    Args:
+        stages: What is done.
+        in_place: The values that are computed in a variable's memory.
+    """
+    for number, stage in enumerate(stages):
+        before, behind = [], []
+        for launch in stage:
+            written = [any(node.output in in_place for node in nodes_of(p)) for p in launch.phases]
+            first = written.index(True) if True in written else len(written)
+            before.append(replace(launch, phases=launch.phases[:first]))
+            behind.append(replace(launch, phases=launch.phases[first:]))
+        halves = [[launch for launch in half if launch.phases] for half in (before, behind)]
+        if halves[1]:
+            return [*stages[:number], *filter(None, halves[:1])], [halves[1], *stages[number + 1 :]]
+    return [*stages], []
 
 
 # ------------------------------------------------------------------ what runs before what

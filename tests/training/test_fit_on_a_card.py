@@ -6,13 +6,12 @@ A step that fails leaves the model as it was before or after a whole step, and t
 import gc
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from card_training import State, X, Y, ended, make_devices, make_model, same, state
+from card_training import State, X, Y, ended, make_devices, make_model, same, state, states
 from user_optimizers import made_with
 
 import mirrored as mr
@@ -194,38 +193,89 @@ def test_no_memory_in_a_step(
     assert all(np.isfinite(each).all() for each in state(model))
 
 
+# All that asks a card for work, and which a full card may refuse.
+LAUNCHES = ("launchKernel", "graphLaunch", "graphUpload", "memcpyAsync", "memcpyPeerAsync")
+LAUNCHES += ("memsetAsync", "streamBeginCapture")
+
+
+def make_loop(model: mr.Model, strategy: mr.MirroredStrategy) -> Callable[[], object]:
+    """Return a step of the user's own."""
+    loss = mr.losses.SparseCategoricalCrossentropy(True, reduction="sum")
+
+    def step(x: Any, y: Any) -> None:
+        with mr.GradientTape() as tape:
+            value = loss(y, model(x, training=True))
+        variables = model.trainable_variables
+        model.optimizer.apply_gradients(
+            zip(tape.gradient(value, variables), variables, strict=True)
+        )
+
+    @mr.function
+    def two_steps(x: Any, y: Any) -> None:
+        strategy.run(step, (x, y))
+        strategy.run(step, (x, y))
+
+    return lambda: two_steps(X[:10], Y[:10])
+
+
 @pytest.mark.parametrize(
-    ("function", "calls"),
-    [("launchKernel", 5), pytest.param("memcpyAsync", 30, marks=pytest.mark.slow)],
+    ("layout", "times", "every"),
+    [
+        ("loop", np.inf, 9),
+        ("two", 2, 23),
+        *[
+            pytest.param(layout, times, 1, marks=pytest.mark.slow)
+            for layout in ("two", "one", "three", "host", "loop")
+            for times in (2, np.inf)
+        ],
+    ],
 )
-@pytest.mark.parametrize("cards", [2, pytest.param(3, marks=pytest.mark.slow)])
-def test_no_memory_at_the_end_of_a_step(
-    cards: int, function: str, calls: int, emulated_cuda: Emulate
+def test_a_full_card_refuses_all_of_a_step_or_nothing(
+    layout: str, times: float, every: int, emulated_cuda: Emulate
 ) -> None:
-    """One card has the new values when the next one is asked to write them."""
-    emulator = emulated_cuda(cards=cards)
-    model = make(make_devices((1,) * cards))
+    """Launch after launch is refused twice, or from then on: variables are of whole steps."""
+    emulator = emulated_cuda(cards={"three": 3, "one": 1}.get(layout, 2))
+    names = ["CPU:0", "GPU:0"] if layout == "host" else None
+    x, y = np.tile(X[:10], (2, 1)), np.tile(Y[:10], 2)
 
-    def fit_three_steps() -> None:
-        model.fit(X[:30], Y[:30], batch_size=10, shuffle=False, verbose=0)
+    def make_run() -> tuple[mr.Model, Callable[..., object]]:
+        strategy = mr.MirroredStrategy(names)
+        model = make_model(strategy, widths=(8,))
+        if layout == "loop":
+            return model, make_loop(model, strategy)
+        options: dict[str, Any] = {"batch_size": 10, "shuffle": False, "verbose": 0}
+        return model, lambda *callbacks: model.fit(x, y, callbacks=callbacks, **options)
 
-    fit_three_steps()
-    emulator.fail(function, 2, after=1 << 20)  # To count the calls.
-    fit_three_steps()
-    counted = emulator._injected.pop()
-    last = (1 << 20) - counted.after
-    for call in range(last - calls, last + 1):
-        emulator.fail(function, 2, after=call)
-        with suppress(ResourceExhaustedError):
-            fit_three_steps()
+    model, run = make_run()
+    run()
+    emulator.fail(LAUNCHES, 2, after=1 << 20)  # To count the calls.
+    run()
+    count = (1 << 20) - emulator._injected.pop().after
+    whole: dict[int, list[State]] = {}
+    twin, run_twin = make_run()
+
+    def keep(*_: Any) -> None:
+        whole[int(twin.optimizer.iterations)] = states(twin)
+
+    calls = range(count, 0, -every)
+    for _ in range(len(calls) + 2):
+        run_twin(*[mr.callbacks.LambdaCallback(on_train_batch_end=keep)] * (layout != "loop"))
+        keep()
+    model, run = make_run()
+    run()
+    raised = 0
+    for call in calls:
+        emulator.fail(LAUNCHES, 2, after=call, times=times)
+        try:
+            run()
+        except ResourceExhaustedError:
+            raised += 1
         emulator._injected.clear()
-        state(model)  # That of replicas is alike.
-    if function == "launchKernel":
-        for _ in range(2):
-            emulator.fail(function, 2, after=5)
-        with pytest.raises(ResourceExhaustedError) as caught:
-            fit_three_steps()
-        assert "load a checkpoint" in caught.value.__notes__[0]
+        expected = whole[int(model.optimizer.iterations)]
+        assert all(map(same, states(model), expected)), call
+    assert raised > len(calls) // 4
+    run()
+    assert all(map(same, states(model), whole[int(model.optimizer.iterations)]))
 
 
 def test_slots_of_a_step_whose_result_an_interrupt_hides(

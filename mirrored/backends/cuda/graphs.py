@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from mirrored._logging import logger
 from mirrored.backends.cuda import nvml
 from mirrored.backends.cuda.current_card import Entered
+from mirrored.backends.cuda.launcher import Launcher
 from mirrored.errors import DeviceLostError, ResourceExhaustedError
 
 DONE, NOT_READY = 0, 600  # Of a query. What is neither is an error, numbered as the runtime's are.
@@ -97,6 +98,10 @@ class Capturing(Protocol):
     where: str
 
     @property
+    def xp(self) -> Launcher:
+        """What launches kernels."""
+
+    @property
     def stream(self) -> Any:
         """The stream that is captured."""
 
@@ -144,7 +149,7 @@ class CapturedGraph:
     def launch(self) -> None:
         """Let the device do all of it after what it was asked for before."""
         with self._backend.entered():
-            self._graph.launch(self._backend.stream)
+            self._backend.xp.insist(self._graph.launch, self._backend.stream)
 
 
 def capture(backend: Capturing, work: Callable[[], object], cupy: Any) -> CapturedGraph | None:
@@ -166,6 +171,7 @@ def capture(backend: Capturing, work: Callable[[], object], cupy: Any) -> Captur
             cupy.cuda.function.LinkState()
             mode = cupy.cuda.runtime.streamCaptureModeThreadLocal
             graph = _captured(backend.stream, work, mode)
+            graph.upload(backend.stream)  # Else its first launch takes memory of the card.
     except (DeviceLostError, ResourceExhaustedError):
         raise
     except (RuntimeError, NotImplementedError) as error:

@@ -1,11 +1,12 @@
 """The launches of one step of a streamed program, in order, with their waits.
 
 On one card all of it is captured once and launched as a whole; between cards, and around work of
-the host, each part of it is.
+the host, each part of it is. The end of a step, which writes variables on any number of cards, is
+one launch: a card that is full refuses all of it or nothing.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -25,32 +26,63 @@ class GraphLaunch:
     Args:
         backend: The backend.
         work: Launches it.
+        otherwise: What is run where it is not captured; None: `work`.
+        writes: Whether it writes variables. It is then captured for the first run, and raises where
+            the card refuses it, with nothing written.
     """
 
-    def __init__(self, backend: StreamBackend, work: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        backend: StreamBackend,
+        work: Callable[[], object],
+        otherwise: Callable[[], object] | None = None,
+        *,
+        writes: bool = False,
+    ) -> None:
         self._backend = backend
         self._work = work
+        self._otherwise = otherwise or work
+        self._writes = writes
         self._runs = 0
         self._settings = backend.settings
         self._captured: Launchable | None = None
 
     def run(self) -> None:
-        """Let the device do the work."""
+        """Let the device do the work.
+
+        Raises:
+            ResourceExhaustedError: It has no memory for that.
+        """
         if self._backend.settings != self._settings:
             self._captured, self._runs = None, 0
             self._settings = self._backend.settings
-        if self._runs == 1:
-            # Where the card has no room for a graph, its kernels one by one need less.
-            with suppress(ResourceExhaustedError):
+        # Where the card has no room for a graph, its kernels one by one need less.
+        refused = () if self._writes else (ResourceExhaustedError,)
+        if self._captured is None and (self._runs == 1 or (self._writes and not self._runs)):
+            with suppress(*refused):
                 self._captured = self._backend.capture(self._work)
         self._runs += 1
         if self._captured is not None:
-            try:
+            with suppress(*refused):
                 self._captured.launch()
                 return
-            except ResourceExhaustedError:
-                self._captured = None  # Its kernels one by one need less.
-        self._work()
+            self._captured = None
+        with kernel_by_kernel() if self._writes else ExitStack():
+            self._otherwise()
+
+
+@contextmanager
+def kernel_by_kernel() -> Iterator[None]:
+    """Say in errors of launches that write variables that some of them may have been done."""
+    try:
+        yield
+    except ResourceExhaustedError as error:
+        error.add_note(
+            "The writes of this step are launched one by one, because a profiler runs, CUDA graphs "
+            "are off (MIRRORED_CUDA_GRAPHS=0) or cannot hold them. If it was at the end of the "
+            "step, only some variables have its values: load a checkpoint."
+        )
+        raise
 
 
 class AllReduce:
@@ -139,6 +171,7 @@ class StepLauncher:
 
     Args:
         stages: The launches; those of one stage run side by side.
+        writes: The number of the stage from which on variables are written.
         backends: Those of the devices of all that the program reads and writes.
 
     Attributes:
@@ -147,7 +180,7 @@ class StepLauncher:
     """
 
     def __init__(
-        self, stages: Sequence[Sequence[BoundLaunch]], backends: Iterable[Backend]
+        self, stages: Sequence[Sequence[BoundLaunch]], writes: int, backends: Iterable[Backend]
     ) -> None:
         self.stages = stages
         launches, backends = [launch for launches in stages for launch in launches], list(backends)
@@ -158,23 +191,27 @@ class StepLauncher:
         # Others ask for work on the devices' own streams alone.
         own = {self.lead, *backends}
         self._shared = [backend for backend in self.backends if backend in own]
-        alone = len({backend.memory for backend in used}) == 1
-        alone = alone and not any(launch.all_reduce for launch in launches)
         self._unreported = 0  # Steps without a report.
         self._behind: Event | None = None  # In one of them.
-        self._whole: GraphLaunch | None = None
-        self._graphs: dict[BoundLaunch, GraphLaunch] = {}
-        if alone and launches and not any(launch.between for launch in launches):
-            # Not a method: what refers to itself lives until the garbage collector comes by, and
-            # so would the program's memory.
+        graphs = {
+            launch: GraphLaunch(launch.backend, launch.run)
+            for stage in stages[:writes]
+            for launch in stage
+            if is_offloaded(launch.backend) and not launch.between and not launch.all_reduce
+        }
+        # Not methods: what refers to itself lives until the garbage collector comes by, and so
+        # would the program's memory.
+        last = [stage for stage in stages[writes:] if is_offloaded(stage[0].backend)]
+        end = partial(_run_stages, last, self.backends, BoundLaunch.run)
+        end_launch = GraphLaunch(self.lead, end, writes=True) if last else None
+        on_host = [launch for stage in stages[writes:] if stage not in last for launch in stage]
+        self._run: Callable[[], object] = partial(
+            _run_parts, stages[:writes], end_launch, on_host, self.backends, graphs
+        )
+        if may_be_one_launch(launches, used):
+            graphs.clear()
             work = partial(_run_stages, stages, self.backends, BoundLaunch.run)
-            self._whole = GraphLaunch(self.lead, work)
-        else:
-            self._graphs = {
-                launch: GraphLaunch(launch.backend, launch.run)
-                for launch in launches
-                if is_offloaded(launch.backend) and not launch.between and not launch.all_reduce
-            }
+            self._run = GraphLaunch(self.lead, work, self._run).run
 
     @property
     def lead(self) -> StreamBackend:
@@ -191,14 +228,7 @@ class StepLauncher:
 
     def run(self) -> None:
         """Run a step, after what the lead was asked for before."""
-        if self._whole is not None:
-            self._whole.run()
-            return
-        _join(self.backends)  # Each card was fed on a stream of its own.
-        _run_stages(
-            self.stages, self.backends, lambda launch: self._graphs.get(launch, launch).run()
-        )
-        _fork(self.backends)
+        self._run()
 
     def begin(self) -> None:
         """Let the lead wait for what the other devices were asked for by others."""
@@ -207,6 +237,12 @@ class StepLauncher:
     def end(self) -> None:
         """Let the other devices wait for the lead."""
         _fork(self._shared)
+
+
+def may_be_one_launch(launches: Sequence[BoundLaunch], backends: Iterable[Backend]) -> bool:
+    """Return whether a whole step may be one launch: it is of one card alone."""
+    alone = len({backend.memory for backend in backends}) == 1 and bool(launches)
+    return alone and not any(launch.between or launch.all_reduce for launch in launches)
 
 
 def _fork(backends: Sequence[StreamBackend]) -> None:
@@ -219,6 +255,37 @@ def _fork(backends: Sequence[StreamBackend]) -> None:
 def _join(backends: Sequence[StreamBackend]) -> None:
     for backend in backends[1:]:
         backends[0].wait(backend.record())
+
+
+def _run_parts(
+    stages: Sequence[Sequence[BoundLaunch]],
+    end: GraphLaunch | None,
+    on_host: Sequence[BoundLaunch],
+    backends: Sequence[StreamBackend],
+    graphs: Mapping[BoundLaunch, GraphLaunch],
+) -> None:
+    """Run a step of several launches.
+
+    Args:
+        stages: What it does before it writes variables.
+        end: What it does then.
+        on_host: What the host writes.
+        backends: All that have streams.
+        graphs: The launches that are captured.
+    """
+    _join(backends)  # Each card was fed on a stream of its own.
+    _run_stages(stages, backends, lambda launch: graphs.get(launch, launch).run())
+    with ExitStack() as held:
+        # What other threads ask of any of the devices is before all writes, or behind them.
+        locks = {backend.memory: backend.lock for backend in backends}
+        for memory in sorted(locks, key=str):
+            held.enter_context(locks[memory])
+        if end is not None:
+            _join(backends)
+            end.run()
+        _fork(backends)
+    for launch in on_host:
+        launch.run()
 
 
 def _run_stages(

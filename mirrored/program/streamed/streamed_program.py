@@ -14,6 +14,7 @@ import numpy as np
 
 from mirrored.backends import Backend, Storage
 from mirrored.backends.communication.watch import WATCH
+from mirrored.backends.stream_backend import is_offloaded
 from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.devices.work_timing import observers
 from mirrored.errors import CollectiveError, ResourceExhaustedError
@@ -22,8 +23,13 @@ from mirrored.program.buffers import Arenas, Buffers
 from mirrored.program.dataflow import Graph, ancestors
 from mirrored.program.lowering import Draws, StreamLowering, WriteGuard, spread_flag
 from mirrored.program.replay import Feed, Feeder, GuardFailed, Report
-from mirrored.program.schedule import Guard, Launch
-from mirrored.program.streamed.graph_launch import AllReduce, BoundLaunch, StepLauncher
+from mirrored.program.schedule import Guard, Launch, Stage, split_at_writes
+from mirrored.program.streamed.graph_launch import (
+    AllReduce,
+    BoundLaunch,
+    StepLauncher,
+    kernel_by_kernel,
+)
 from mirrored.program.streamed.kept_casts import KeptCasts
 from mirrored.program.streamed.small_results import SmallResults, turns_of
 from mirrored.program.streamed.staging import Result, Staging, counter_of
@@ -77,7 +83,8 @@ class StreamedProgram:
         devices = [value.device for value in (*graph.inputs, *graph.outputs)]
         devices += [node.device for node in graph.nodes]
         devices += [storage.device for _, storage, _ in graph.reads]
-        self._steps = StepLauncher(self._bound(schedule.stages), [item.backend for item in devices])
+        bound = self._bound(schedule.stages)
+        self._steps = StepLauncher(*bound, [item.backend for item in devices])
         self._streams = {side.memory: side for side in reversed(self._steps.backends)}
         # The arrays that the inputs were copied from last. They are tensors', which never change.
         self._taken: list[Any] = [None] * len(self.inputs)
@@ -123,11 +130,15 @@ class StreamedProgram:
         writers = [variable.pinned()[0].device.backend for variable, _ in self._arrays.plan.commits]
         return list({writer.memory: writer for writer in reversed(writers)}.values())
 
-    def _bound(self, stages: Sequence[Sequence[Launch]]) -> list[list[BoundLaunch]]:
+    def _bound(self, stages: Sequence[Stage]) -> tuple[list[list[BoundLaunch]], int]:
+        """Return what stages launch, and from which of these stages on variables are written."""
         flags = self._flags
         lowering = StreamLowering(self._arrays, flags, self._counters, self._write_guard)
         bound: list[list[BoundLaunch]] = []
-        for launches in stages:
+        before, behind = split_at_writes(stages, lowering.in_place)
+        writes = None
+        for number, launches in enumerate((*before, *behind)):
+            writes = len(bound) if number == len(before) else writes
             collective = launches[0].collective
             if collective is not None:
                 all_reduce = AllReduce(collective, *lowering.ranks(collective))
@@ -141,12 +152,16 @@ class StreamedProgram:
                     sides = [(Launch(backend, [], between=True), call) for backend, call in copies]
                     bound.append([BoundLaunch(launch, [call]) for launch, call in sides])
         waits = len(self.graph.collectives)
-        last = [(backend, lowering.commits(backend)) for backend in self._writers()]
-        for where, calls in (*last, *self._reported.ends()):
-            if not (bound and len(bound[-1]) == 1 and bound[-1][0].goes_on(where, waits)):
+        commits = [(backend, lowering.commits(backend)) for backend in self._writers()]
+        if commits and writes is None:
+            writes = len(bound)
+        last = [*commits, *self._reported.ends()]
+        for where, calls in sorted(last, key=lambda end: not is_offloaded(end[0])):
+            goes_on = len(bound) != writes and bound and len(bound[-1]) == 1
+            if not (goes_on and bound[-1][0].goes_on(where, waits)):
                 bound.append([BoundLaunch(Launch(where, [], waits=waits), [])])
             bound[-1] = [bound[-1][0].with_calls(calls)]
-        return bound
+        return bound, len(bound) if writes is None else writes
 
     # ------------------------------------------------------------------ running
 
@@ -261,13 +276,8 @@ class StreamedProgram:
         try:
             yield
         except BaseException as error:
-            if isinstance(error, ResourceExhaustedError) and self.graph.writes:
-                error.add_note(
-                    "If it was at the end of a step, only some variables have its values: load a "
-                    "checkpoint."
-                )
             self._reported.forget()
-            if isinstance(error, CollectiveError) or self._is_stopped:
+            if isinstance(error, CollectiveError | ResourceExhaustedError) or self._is_stopped:
                 _take_back([undo])
             raise
 
@@ -382,7 +392,8 @@ class StreamedProgram:
             self._kept_casts.written()
         if observers:
             steps = self._steps
-            run_timed(steps.stages, steps.backends, self.graph, observers[0])
+            with kernel_by_kernel():
+                run_timed(steps.stages, steps.backends, self.graph, observers[0])
         else:
             self._steps.run()
         if get_log_device_placement():

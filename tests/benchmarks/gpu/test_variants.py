@@ -122,7 +122,7 @@ def test_lines(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if narrow:
         monkeypatch.setattr(variants, "_set_math_mode", lambda mode: None)
     lines = list(variants.measure("digits", precision, 0.01, 2))
-    assert made == [("digits", precision)] * (6 if narrow else 5)
+    assert made == [("digits", precision)] * (7 if narrow else 6)
     assert len(lines) == 1 + len(made) + 2
     assert any("narrow" in line for line in lines) == narrow
     assert all("1000.0" in line for line in lines[1:-2])

@@ -9,6 +9,7 @@ from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
+from mirrored.errors import ResourceExhaustedError
 from mirrored.program.kernel_calls import Call
 from mirrored.program.schedule import Launch
 from mirrored.program.streamed import StreamedProgram
@@ -44,12 +45,44 @@ class Recorder:
         function()
 
 
+def raise_that_it_is_full(*_: Any) -> None:
+    raise ResourceExhaustedError("full")
+
+
 def test_the_first_run_compiles_and_the_second_captures() -> None:
     backend: Any = Recorder()
     launch = GraphLaunch(backend, backend.work)
     for _ in range(4):
         launch.run()
     assert backend.log == ["work", "capture", "launch", "launch", "launch"]
+
+
+@cases("refuses", ["nothing", "capture", "launch"])
+def test_what_writes_is_captured_at_once(refuses: str) -> None:
+    """It is never launched kernel by kernel where the card has no room for the whole."""
+    backend: Any = Recorder()
+    launch = GraphLaunch(backend, backend.work, writes=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backend, refuses, raise_that_it_is_full, raising=False)
+        if refuses != "nothing":
+            with pytest.raises(ResourceExhaustedError):
+                launch.run()
+    backend.log.clear()
+    launch.run()
+    launch.run()
+    assert backend.log == ["capture", "launch", "launch"][refuses == "launch" :]
+
+
+def test_what_writes_and_cannot_be_captured() -> None:
+    """It is tried again once kernels are compiled; an error says that a step may be torn."""
+    backend: Any = Recorder(captures=False)
+    launch = GraphLaunch(backend, backend.work, writes=True)
+    for _ in range(3):
+        launch.run()
+    assert backend.log == ["capture", "work", "capture", "work", "work"]
+    with pytest.raises(ResourceExhaustedError) as caught:
+        GraphLaunch(backend, raise_that_it_is_full, writes=True).run()
+    assert "load a checkpoint" in caught.value.__notes__[0]
 
 
 def test_what_cannot_be_captured_is_tried_once() -> None:

@@ -54,15 +54,17 @@ def error(status: int, *, launch: bool = False) -> RuntimeError:
 
 @dataclass
 class Injected:
-    """One failure to come.
+    """Failures to come.
 
     Args:
-        function: The name of the function, as `cupy.cuda.runtime` has it; 'launchKernel' for
+        functions: The names of the functions, as `cupy.cuda.runtime` has them; 'launchKernel' for
             kernels.
-        status: What it gives.
-        after: How many calls of it are left, the failing one included.
+        status: What they give.
+        after: How many calls of them are left, the first failing one included.
+        times: How many calls fail, one after the other.
     """
 
-    function: str
+    functions: tuple[str, ...]
     status: int
     after: int
+    times: float = 1

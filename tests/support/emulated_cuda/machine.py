@@ -80,17 +80,21 @@ class Machine:
 
     # ------------------------------------------------------------------ for tests
 
-    def fail(self, function: str, status: int, *, after: int = 1) -> None:
-        """Let a call to come fail.
+    def fail(
+        self, function: str | Sequence[str], status: int, *, after: int = 1, times: float = 1
+    ) -> None:
+        """Let calls to come fail.
 
         Args:
-            function: The name of the function, as in 'memcpyAsync'; 'launchKernel' for kernels,
-                'malloc' for memory that a pool takes of the card.
+            function: The name of the function, or those of several, as in 'memcpyAsync';
+                'launchKernel' for kernels, 'malloc' for memory that a pool takes of the card.
             status: The cudaError_t that it gives, or the status of a library's function, as in
                 'ncclAllReduce'. With a sticky one of CUDA's the card is lost.
-            after: Which of the calls to come it is, counted from 1.
+            after: Which of the calls to come is the first, counted from 1.
+            times: How many calls fail, one after the other.
         """
-        self._injected.append(Injected(function, status, after))
+        functions = (function,) if isinstance(function, str) else tuple(function)
+        self._injected.append(Injected(functions, status, after, times))
 
     def limit_card(self, card: int, nbytes: int) -> None:
         """Let other programs have all of a card's memory but so many bytes."""
@@ -168,10 +172,12 @@ class Machine:
     def next_injected(self, function: str) -> int:
         """Return the status that this call of a function is to give, 0 for none of its own."""
         for injected in self._injected:
-            if injected.function == function:
+            if function in injected.functions:
                 injected.after -= 1
-                if not injected.after:
-                    self._injected.remove(injected)
+                if injected.after <= 0:
+                    injected.times -= 1
+                    if not injected.times:
+                        self._injected.remove(injected)
                     return injected.status
         return 0
 
@@ -240,17 +246,14 @@ class Machine:
         """Ask a stream for work, or note it in the graph that it is captured into; see `Work`."""
         self.check_queue(queue)
         if queue.capture is not None:
-            queue.capture.add(queue, label, function)
+            queue.capture.add(queue, label, self._guarded(queue, function))
             return
         queue.actions.append(Work(label, self._guarded(queue, function), waits))
         self.scheduler.maybe_progress()
 
     def enqueue_graph(self, queue: Queue, nodes: list[Node], previous: Run | None) -> Run:
         """Ask a stream for all of a graph."""
-        guarded = [
-            Node(node.label, self._guarded(queue, node.function), node.before) for node in nodes
-        ]
-        run = Run(guarded, previous, self.rng)
+        run = Run(nodes, previous, self.rng)
         queue.actions.append(run)
         self.scheduler.maybe_progress()
         return run
