@@ -3,20 +3,19 @@
 The names, and what they mean, are those of Keras.
 """
 
-from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored.serialization.constructor_arguments import Configured
 
 _MIXED = "mixed_bfloat16"
 _VALID = f"Valid policies are 'float32', 'float64' and '{_MIXED}'."
 
 
-@explained
-class DTypePolicy:
+class DTypePolicy(Configured):
     """The dtypes of a layer, by a name.
 
     Under "mixed_bfloat16" a layer keeps its weights in float32, computes in bfloat16 and gives
@@ -63,10 +62,6 @@ class DTypePolicy:
         """The name of the dtype of their weights."""
         return str(self._variable_dtype.name)
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the policy's name, by which another one like it is made."""
-        return {"name": self._name}
-
     @classmethod
     def of_values(cls, dtype: Any) -> Self:
         """Return the policy of a layer without weights: of any dtype that tensors have.
@@ -78,15 +73,6 @@ class DTypePolicy:
         policy._compute_dtype = policy._variable_dtype = ops.as_dtype(dtype)
         policy._name = policy._compute_dtype.name
         return policy
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """Return a policy of the name that a configuration has.
-
-        Args:
-            config: What `get_config` returned.
-        """
-        return cls(**config)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DTypePolicy) and other._name == self._name

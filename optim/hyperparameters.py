@@ -1,13 +1,13 @@
 """What the settings of optimizers may be: numbers, each in a range of its own."""
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, Self, TypeAlias, TypedDict
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypedDict
 
 from mirrored import ops
-from mirrored._reprs import made_with
 from mirrored._types import TensorLike
 from mirrored.ops import Tensor
+from mirrored.serialization.constructor_arguments import Configured
 
 Tensors = tuple[Tensor, ...]  # The values of a variable's slots.
 LearningRate: TypeAlias = TensorLike | Callable[..., Any]  # A number, a schedule or a function.
@@ -33,7 +33,7 @@ class Settings(OtherSettings, total=False):
     weight_decay: float | None
 
 
-class LearningRateSchedule:
+class LearningRateSchedule(Configured):
     """Base of the schedules: a subclass computes the rate of a step in `__call__`, with ops.
 
     Example:
@@ -64,18 +64,6 @@ class LearningRateSchedule:
             f"Learning rate schedule '{type(self).__name__}' must override `get_config()` in order "
             "to be serializable."
         )
-
-    def __repr__(self) -> str:
-        return made_with(self)
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """Return a schedule with the arguments that `get_config` returned.
-
-        Args:
-            config: The arguments by name.
-        """
-        return cls(**config)
 
 
 def scheduled(schedule: Callable[..., Any], steps: Any) -> Tensor:

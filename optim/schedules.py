@@ -14,13 +14,17 @@ from mirrored._arguments import explained, explained_only
 from mirrored._types import TensorLike
 from mirrored.ops import Tensor
 from mirrored.optim.hyperparameters import LearningRateSchedule as LearningRateSchedule
-from mirrored.serialization.constructor_arguments import Configured
+from mirrored.serialization.constructor_arguments import arguments_of
 
 
-class _Schedule(Configured, LearningRateSchedule):
+class _Schedule(LearningRateSchedule):
     """A schedule whose arguments are its attributes."""
 
     _above_zero: ClassVar[str] = "decay_steps"
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that create the schedule again."""
+        return arguments_of(self)
 
     def __post_init__(self) -> None:
         steps = getattr(self, self._above_zero)

@@ -12,7 +12,6 @@ import numpy as np
 from mirrored import _overrides, ops
 from mirrored._absent import absent_members
 from mirrored._naming import snake_case
-from mirrored._reprs import made_with
 from mirrored._symbolic import Symbolic, symbolic_in
 from mirrored._tracebacks import shorten
 from mirrored._types import DTypeLike, TensorLike
@@ -117,9 +116,6 @@ class Loss(_overrides.Subclassable, Configured):
         self.name = name or snake_case(type(self).__name__)
         self.reduction = reduction
         self._dtype = None if dtype is None else computed_in(dtype)
-
-    def __repr__(self) -> str:
-        return made_with(self)
 
     @property
     def dtype(self) -> DType:
