@@ -31,7 +31,6 @@ class Activation(SameShape):
         [[0.0, 2.0]]
     """
 
-    _supports_masking = True
     _keeps_integers = True
 
     def __init__(self, activation: Identifier, **options: Unpack[LayerOptions]) -> None:
@@ -62,8 +61,6 @@ class ReLU(SameShape):
         >>> ReLU(max_value=2.0, negative_slope=0.5)([[-1.0, 1.0, 3.0]]).numpy().tolist()
         [[-0.5, 1.0, 2.0]]
     """
-
-    _supports_masking = True
 
     def __init__(
         self,
@@ -100,8 +97,6 @@ class LeakyReLU(SameShape):
         [[-1.0, 2.0]]
     """
 
-    _supports_masking = True
-
     def __init__(self, negative_slope: float = 0.3, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.negative_slope = _not_negative("negative_slope", "Leaky ReLU", negative_slope)
@@ -126,7 +121,6 @@ class ELU(SameShape):
     """
 
     _automatic = True
-    _supports_masking = True
 
     def __init__(self, alpha: float = 1.0, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
@@ -158,8 +152,6 @@ class PReLU(SameShape):
         >>> PReLU(alpha_initializer="ones")([[-2.0, 2.0]]).numpy().tolist()
         [[-2.0, 2.0]]
     """
-
-    _supports_masking = True
 
     alpha: Variable
 
@@ -206,8 +198,6 @@ class Softmax(SameShape):
         >>> Softmax()([[0.0, 0.0]]).numpy().tolist()
         [[0.5, 0.5]]
     """
-
-    _supports_masking = True
 
     def __init__(self, axis: AxisLike = -1, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)

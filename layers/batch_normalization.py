@@ -68,8 +68,6 @@ class BatchNormalization(ScaledAndMoved):
         ([1.5], [2.5])
     """
 
-    _supports_masking = True
-
     moving_mean: Variable
     moving_variance: Variable
     moving_stddev: Variable

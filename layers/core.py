@@ -27,7 +27,6 @@ class Identity(SameShape):
         [[1.0, 2.0]]
     """
 
-    _supports_masking = True
     _keeps_integers = True
     _automatic = True
 
@@ -49,7 +48,6 @@ class Rescaling(SameShape):
         [[0.0, 1.0]]
     """
 
-    _supports_masking = True
     _casts_all = True
     _built_from_start = False
 
@@ -316,8 +314,6 @@ class ActivityRegularization(SameShape):
         >>> [float(loss) for loss in layer.losses]
         [1.5]
     """
-
-    _supports_masking = True
 
     def __init__(self, l1: float = 0.0, l2: float = 0.0, **options: Unpack[PlainOptions]) -> None:
         penalty = L1L2(l1=l1, l2=l2)

@@ -948,9 +948,10 @@ Layer.__call_form__ = CallForm.of(Layer.call)
 
 
 class SameShape(Layer):
-    """A layer of one input, whose outputs have its shape."""
+    """A layer of one input, whose outputs have its shape, and its mask."""
 
     _built_from_start = True
+    _supports_masking = True
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless there is one input."""

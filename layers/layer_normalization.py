@@ -54,6 +54,8 @@ class ScaledAndMoved(Normalizing):
     Its subclasses say what the arguments are.
     """
 
+    _supports_masking = True
+
     def __init__(
         self,
         axis: AxisLike,
@@ -207,8 +209,6 @@ class LayerNormalization(ScaledAndMoved):
         [[-1.0, 1.0], [-1.0, 1.0]]
     """
 
-    _supports_masking = True
-
     def __init__(
         self,
         axis: AxisLike = -1,
@@ -350,8 +350,6 @@ class GroupNormalization(ScaledAndMoved):
         >>> layer([[1.0, 5.0, 2.0, 2.5]]).numpy().tolist()
         [[-1.0, 1.0, -1.0, 1.0]]
     """
-
-    _supports_masking = True
 
     def __init__(
         self,

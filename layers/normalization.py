@@ -53,7 +53,6 @@ class Normalization(SameShape):
         [[-1.0, 2.0]]
     """
 
-    _supports_masking = True
     _casts_all = True
     adapt_mean: Variable
     adapt_variance: Variable

@@ -16,7 +16,7 @@ class _Pooling(SpatialLayer):
     """What all have in common; a subclass says of how many axes, and what is computed."""
 
     _built_from_start = True
-    _kind: ClassVar[str]
+    _kind: ClassVar[str] = "mean"
 
     def __init__(
         self,
@@ -163,7 +163,6 @@ class AveragePooling1D(_Pooling):
     """
 
     _rank = 1
-    _kind = "mean"
 
 
 class AveragePooling2D(_Pooling):
@@ -187,7 +186,6 @@ class AveragePooling2D(_Pooling):
     """
 
     _rank = 2
-    _kind = "mean"
 
 
 class AveragePooling3D(_Pooling):
@@ -211,7 +209,6 @@ class AveragePooling3D(_Pooling):
     """
 
     _rank = 3
-    _kind = "mean"
 
 
 # Keras' short names.

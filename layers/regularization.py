@@ -21,7 +21,6 @@ from mirrored.program import variable_access
 class Drawing(SameShape):
     """A layer that draws in training; its subclasses say what the arguments are."""
 
-    _supports_masking = True
     noise_shape: tuple[int | None, ...] | None = None
 
     def __init__(
