@@ -273,7 +273,7 @@ def test_a_full_card_refuses_all_of_a_step_or_nothing(
         emulator._injected.clear()
         expected = whole[int(model.optimizer.iterations)]
         assert all(map(same, states(model), expected)), call
-    assert raised > len(calls) // 4
+    assert raised > len(calls) // 8  # Most refusals are asked again, or done another way.
     run()
     assert all(map(same, states(model), whole[int(model.optimizer.iterations)]))
 
