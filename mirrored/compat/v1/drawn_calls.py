@@ -15,7 +15,7 @@ from typing import Any
 
 from mirrored import _nest, ops
 from mirrored._symbolic import draw_call
-from mirrored._tracebacks import shorten
+from mirrored._tracebacks import shortened
 from mirrored.compat.v1.call_table import ROWS
 from mirrored.compat.v1.graph import graph_of
 from mirrored.compat.v1.graph_elements import Tensor
@@ -125,21 +125,16 @@ def drawing_call(
     takes_all = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters.values())
 
     @functools.wraps(function)
+    @shortened
     def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            named = (
-                dict(kwargs)
-                if takes_all
-                else named_arguments(function.__name__, order, args, kwargs)
-            )
-            name = named.pop("name", None) or called
-            if not takes_all:  # The first ones by position: so the operation's inputs are in order.
-                first = itertools.takewhile(named.__contains__, parameters)
-                args = tuple([named.pop(key) for key in list(first)])
-            return drawn_with_constants(function, Given(args, named, list(parameters)), kind, name)
-        except Exception as error:
-            shorten(error)
-            raise
+        named = (
+            dict(kwargs) if takes_all else named_arguments(function.__name__, order, args, kwargs)
+        )
+        name = named.pop("name", None) or called
+        if not takes_all:  # The first ones by position: so the operation's inputs are in order.
+            first = itertools.takewhile(named.__contains__, parameters)
+            args = tuple([named.pop(key) for key in list(first)])
+        return drawn_with_constants(function, Given(args, named, list(parameters)), kind, name)
 
     return call
 

@@ -13,7 +13,7 @@ from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Any
 
-from mirrored._tracebacks import shorten
+from mirrored._tracebacks import shorten, shortened
 from mirrored.compat.v1.call_table import ROWS
 from mirrored.compat.v1.drawn_calls import drawing_call, eager_name
 from mirrored.compat.v1.graph import (
@@ -167,15 +167,12 @@ def _drawing(home: str, name: str, function: Any, drawn: Any = None) -> Any:
         drawn = drawing_call(function, kind, called)
 
     @functools.wraps(function)
+    @shortened
     def call(*args: Any, **kwargs: Any) -> Any:
         # A placeholder of a functional model belongs to that.
         leaves = placeholders((args, kwargs))
         others = (not isinstance(leaf, Tensor) for leaf in leaves)
-        try:
-            return (function if _computes() or any(others) else drawn)(*args, **kwargs)
-        except Exception as error:
-            shorten(error)
-            raise
+        return (function if _computes() or any(others) else drawn)(*args, **kwargs)
 
     return call
 
