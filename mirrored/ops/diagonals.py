@@ -11,7 +11,6 @@ import numpy as np
 
 from mirrored._arguments import explain_functions
 from mirrored._numbers import as_integer
-from mirrored._symbolic import Symbolic, symbolic_in
 from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, from_host
@@ -220,10 +219,6 @@ def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
         >>> mr.linalg.tensor_diag([[1, 2]]).shape
         (1, 2, 1, 2)
     """
-    symbolic = symbolic_in((diagonal,)) if Symbolic.exist else None
-    if symbolic is not None:
-        drawn: Tensor = symbolic.drawn(tensor_diag, (diagonal,), {})
-        return drawn
     x = adopt(diagonal, None)
     if not x.ndim:
         raise InvalidArgumentError("Input must be at least rank 1, got 0 [Op:Diag]")
@@ -326,4 +321,4 @@ def _band_width(number: Any, size: int, label: str, of: str) -> int:
     return size if int(width) < 0 else int(width)
 
 
-explain_functions(__name__, all_but="tensor_diag tensor_diag_part trace")
+explain_functions(__name__, all_but="tensor_diag_part trace")
