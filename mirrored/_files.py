@@ -274,10 +274,11 @@ def _saving_together(path: PathLike, what: str) -> Iterator[IO[bytes]]:
                 with replacing(name, what) as file:
                     shutil.copyfileobj(copy, file)
 
-        _agree_on_file(what, changes, write_instead)
+        _agree_on_file(name, what, changes, write_instead)
 
 
 def _agree_on_file(
+    path: PathLike,
     what: str,
     changes: int,
     write_instead: Callable[[], object],
@@ -286,6 +287,7 @@ def _agree_on_file(
     """Return when all have come here and a file is there, though its writer may have died.
 
     Args:
+        path: The file.
         what: What errors call it.
         changes: How often processes had died when the writer was chosen.
         write_instead: Writes the file in the process that is the writer now.
@@ -303,6 +305,10 @@ def _agree_on_file(
         agree(what, failure)
         if failure is not None:
             raise failure
+    if others is not None and others.changes and others.writes:
+        with contextlib.suppress(OSError):  # Those of the dead too that are empty yet.
+            folder, base = os.path.split(os.path.realpath(path))
+            remove_leftovers(folder, base.__eq__, are_dead=True)
 
 
 @contextlib.contextmanager
@@ -457,7 +463,8 @@ def save_in_thread(
             raise
 
     def agree_on_file(error: BaseException | None) -> None:
-        _agree_on_file("an asynchronous save", changes, bool if own else write_alone, error)
+        again = bool if own else write_alone
+        _agree_on_file(path, "an asynchronous save", changes, again, error)
 
     task = Task("mirrored-save", call, undo, agree_on_file if together else None)
     try:
@@ -532,25 +539,26 @@ if hasattr(os, "register_at_fork"):
 # ---------------------------------------------------------------------------- leftovers
 
 
-def remove_leftovers(folder: str, owns: Callable[[str], object]) -> None:
+def remove_leftovers(folder: str, owns: Callable[[str], object], *, are_dead: bool = False) -> None:
     """Delete the temporary files of writers that were killed; living ones hold theirs.
 
     Args:
         folder: Where to look.
         owns: Whether files that take the place of this name are to be deleted.
+        are_dead: Whether no writer can have made an empty one just now.
     """
     for name in os.listdir(folder or os.curdir):
         match = _TEMPORARY.fullmatch(name)
         if match is not None and owns(match["name"]):
             with contextlib.suppress(OSError):  # It is gone by now, held, or somebody else's.
-                _remove_leftover(os.path.join(folder, name))
+                _remove_leftover(os.path.join(folder, name), are_dead)
 
 
-def _remove_leftover(path: str) -> None:
+def _remove_leftover(path: str, is_dead: bool) -> None:
     status = os.lstat(path)
     if not stat.S_ISREG(status.st_mode):
         return
-    if not status.st_size and abs(time.time() - status.st_mtime) < _NEW:
+    if not (status.st_size or is_dead) and abs(time.time() - status.st_mtime) < _NEW:
         return  # Its writer may be about to lock it.
     descriptor = os.open(path, os.O_RDWR)
     try:

@@ -41,8 +41,17 @@ def expected(kind: str, replicas: int | None) -> dict[str, Any]:
         mr.keras.backend.set_floatx(before)
 
 
-def launch(count: int, runs: list[tuple[str, int | None, Death]], folder: Path) -> None:
-    """Start workers of which one dies in each run, and compare what they leave with one device."""
+def launch(
+    count: int, runs: list[tuple[str, int | None, Death]], folder: Path, hosts: str = ""
+) -> None:
+    """Start workers of which one dies in each run, and compare what they leave with one device.
+
+    Args:
+        count: The number of workers.
+        runs: What they do, for how many replicas, and who dies when.
+        folder: Where they write.
+        hosts: Whether pairs of them pretend to be on another host: "yes" or nothing.
+    """
     (folder / "runs").write_bytes(pickle.dumps(runs))
     shared = shared_files()
     program = Path(__file__).parent / "support" / "dying_workers.py"
@@ -53,6 +62,7 @@ def launch(count: int, runs: list[tuple[str, int | None, Death]], folder: Path) 
             **os.environ,
             "PYTHONPATH": f"{_ROOT}:{program.parent}",
             "OPENBLAS_NUM_THREADS": "1",
+            "PRETEND_HOSTS": hosts,
             "OMPI_ALLOW_RUN_AS_ROOT": "1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         },
@@ -137,5 +147,8 @@ def test_deaths_at_random_moments_leave_what_one_device_leaves(seed: int, tmp_pa
     ranks = draws.sample(range(count), draws.randint(1, count - 1))
     replicas = draws.choice([8, None])
     kind = draws.choice(["fit", "fit", "loop"])
-    runs = [(kind, replicas, Death(rank, "timer", draws.random() * 0.4)) for rank in ranks]
-    launch(count, runs, tmp_path)
+    runs = [
+        (kind, replicas, Death(rank, "timer", draws.random() * (0.4 if kind == "fit" else 0.25)))
+        for rank in ranks
+    ]
+    launch(count, runs, tmp_path, draws.choice(["", "yes"]))

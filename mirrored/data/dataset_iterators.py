@@ -7,7 +7,7 @@ of elements that were taken: an iterator that is restored creates those again, a
 import itertools
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Self
@@ -75,6 +75,20 @@ class PositionedIterator(PeekingIterator):
         """
         taken = self._position.taken - len(self._ahead) * self._per_step
         return words_of(self._known, Position(taken, self._position.iteration))
+
+    def mark(self) -> Callable[[], None]:
+        """Return a function that goes back to the position, on the same pass over the data.
+
+        Raises:
+            ValueError: As for `state`.
+        """
+        transform, taken = self._known, self._position.taken - len(self._ahead) * self._per_step
+
+        def back() -> None:
+            # A pass that has begun since is not another one.
+            self.restore(words_of(transform, Position(taken, self._position.iteration)))
+
+        return back
 
     def check(self, state: Sequence[int]) -> None:
         """Raise ValueError if a position is of a dataset that other methods created.

@@ -56,8 +56,7 @@ def elastic(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def step(*args: P.args, **kwargs: P.kwargs) -> R:
         leaves = _nest.flatten((args, kwargs))
-        iterators = [leaf for leaf in leaves if isinstance(leaf, PositionedIterator)]
-        positions = [iterator.state for iterator in iterators]
+        marks = [leaf.mark() for leaf in leaves if isinstance(leaf, PositionedIterator)]
         while True:
             back = mark_streams()
             with noting_commits() as commits:
@@ -76,7 +75,7 @@ def elastic(function: Callable[P, R]) -> Callable[P, R]:
                         ) from error
             back()
             reform_all()
-            for iterator, position in zip(iterators, positions, strict=True):
-                iterator.restore(position)
+            for go_back in marks:
+                go_back()
 
     return step

@@ -224,6 +224,7 @@ class MPIWorkers(Workers):
                 self.failed(error)
                 raise
         if not is_done:
+            self._calls -= 1  # Others may have seen before they made it that they need not.
             self.require(before, str(call))
         return cast(T, result)
 
