@@ -129,6 +129,10 @@ class Company(Protocol):
         """How often processes have died, and the others gone on."""
 
     @property
+    def goes_on(self) -> bool:
+        """Whether the others go on where one dies."""
+
+    @property
     def writes(self) -> bool:
         """Whether this is the one; another may be later, where processes die."""
 
@@ -170,6 +174,12 @@ def _changes() -> int:
     """Return how often processes have died."""
     others = _others()
     return 0 if others is None else others.changes
+
+
+def goes_on() -> bool:
+    """Return whether other processes go on where this one dies."""
+    others = _others()
+    return others is not None and others.goes_on
 
 
 def trains_together() -> bool:

@@ -3,6 +3,7 @@
 import os
 import pickle
 import random
+import signal
 import subprocess
 from contextlib import suppress
 from functools import cache
@@ -129,12 +130,12 @@ def test_a_death_at_each_place_leaves_what_one_device_leaves(job: int, tmp_path:
 
 
 @pytest.mark.openmpi
-def test_a_custom_loop_takes_a_step_again(tmp_path: Path) -> None:
-    """It has two sums, of which the second comes after the update; some steps are eager."""
+def test_signals_end_one_worker_and_loops_take_a_step_again(tmp_path: Path) -> None:
+    """A loop has two sums, of which the second comes after the update; some steps are eager."""
     runs = [
-        ("loop", None, Death(1, "before a sum", 7)),
+        ("fit", None, Death(1, "in a callback", 4, by=signal.SIGTERM)),
         ("loop", None, Death(0, "with a sum that others lack", 6)),
-        ("loop", 8, Death(3, "in a gather", 25, hangs=True)),
+        ("loop", 8, Death(3, "in a gather", 25, by=signal.SIGSTOP)),
     ]
     launch(4, runs, tmp_path)
 

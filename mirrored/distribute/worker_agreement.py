@@ -174,6 +174,11 @@ class WorkerFiles:
         return self._workers.generation
 
     @property
+    def goes_on(self) -> bool:
+        """Whether the others go on where one dies."""
+        return self._workers.on_failure != "raise"
+
+    @property
     def writes(self) -> bool:
         """Whether this worker is the one that writes."""
         return self._workers.is_chief

@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any, Self
 
 from mirrored._arguments import explained
-from mirrored._files import of_all
+from mirrored._files import goes_on, of_all
 from mirrored._logging import logger
 
 _WHAT = "a check for signals to end"  # As errors of workers call it.
@@ -87,8 +87,17 @@ class PreemptionHandler:
 
     @property
     def requested(self) -> bool:
-        """Whether a process has received such a signal; all workers ask after the same step."""
-        return any(of_all(self.received, _WHAT))
+        """Whether a process has received such a signal; all workers ask after the same step.
+
+        Where workers go on without those that die, a worker that has received one when not all
+        have ends here, and the others go on.
+        """
+        received = of_all(self.received, _WHAT)
+        if goes_on() and not all(received):
+            if self.received:
+                self.end()
+            return False
+        return any(received)
 
     def end(self) -> None:
         """End the program as the signal would have; a handler from before is called instead.

@@ -4,6 +4,7 @@ As a program it is started by Open MPI: each worker writes what it has at the en
 """
 
 import itertools
+import math
 import os
 import pickle
 import signal
@@ -30,13 +31,13 @@ class Death(NamedTuple):
         rank: Its first number.
         place: What it is doing, one of `PLACES`; or "timer".
         after: How often it did that before; of a timer, the seconds.
-        hangs: Whether it stops instead, until the others kill it.
+        by: The signal that it receives.
     """
 
     rank: int
     place: str
     after: float = 0
-    hangs: bool = False
+    by: int = signal.SIGKILL
 
 
 # The methods in which a worker can die: the class, its method, and whether before or after it.
@@ -73,7 +74,8 @@ class Killer:
         if self.death is not None and self.death.place == place:
             self._left -= 1
             if self._left < 0:
-                os.kill(os.getpid(), signal.SIGSTOP if self.death.hangs else signal.SIGKILL)
+                self._left = math.inf
+                os.kill(os.getpid(), self.death.by)
 
     def arm(self) -> None:
         """Let methods look whether this process dies, or begin the time after which it does."""
@@ -160,6 +162,7 @@ def train(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
         verbose=0,
         callbacks=[
             hooks,
+            mr.callbacks.BackupAndRestore(folder / "backup", save_freq=4),
             mr.callbacks.CSVLogger(folder / "log.csv"),
             mr.callbacks.ModelCheckpoint(folder / "best.weights.h5", save_weights_only=True),
             mr.callbacks.ModelCheckpoint(folder / "{epoch}.weights.h5", save_weights_only=True),
@@ -250,7 +253,7 @@ def main(folder: Path) -> None:
     mr.keras.backend.set_floatx("float64")
     strategy, results, first = None, [], None
     for number, (kind, replicas, death) in enumerate(runs):
-        seconds = 15 if death.hangs else 600
+        seconds = 15 if death.by == signal.SIGSTOP else 600
         strategy = mr.distribute.MultiWorkerMirroredStrategy(
             on_worker_failure="continue",
             replicas=replicas,
