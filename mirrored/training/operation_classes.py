@@ -51,6 +51,8 @@ _BY_ARGUMENTS = {
     "x gamma beta": "layer_normalization",
     "a b": "lstsq solve solve_triangular",
     "inputs": "multi_hot",
+    "inputs kernel": "conv depthwise_conv",
+    "inputs depthwise_kernel pointwise_kernel": "separable_conv",
     "x q": "nanpercentile nanquantile percentile quantile",
     "tensor pattern": "rearrange",
     "array": "rot90",

@@ -85,3 +85,24 @@ def test_operations_of_depth_have_the_modules_of_keras_classes() -> None:
     end = mr.keras.ops.depth_to_space(mr.keras.ops.space_to_depth(begin, 2), 2)
     modules = [entry["module"] for entry in mr.Model(begin, end).get_config()["layers"][1:]]
     assert modules == ["keras.src.ops.nn"] * 2
+
+
+def test_convolutions_by_functions_are_kept_as_keras_keeps_them() -> None:
+    """Keras 3 with JAX loads such files and predicts the same."""
+    ops, begin = mr.keras.ops, mr.layers.Input((6, 6, 2))
+    kernels = np.random.default_rng(0).normal(size=(3, 3, 2, 2)).astype(np.float32)
+    end = ops.separable_conv(
+        ops.depthwise_conv(ops.conv(begin, kernels), kernels[..., :1]),
+        *(kernels[..., :1], kernels[:1, :1]),
+        strides=2,
+        padding="same",
+    )
+    model = mr.Model(begin, end)
+    config = model.get_config()
+    assert [entry["class_name"] for entry in config["layers"][1:]] == [
+        "Conv",
+        "DepthwiseConv",
+        "SeparableConv",
+    ]
+    data = np.random.default_rng(1).normal(size=(2, 6, 6, 2)).astype(np.float32)
+    np.testing.assert_array_equal(mr.Model.from_config(config)(data), model(data))
