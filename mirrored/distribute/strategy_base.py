@@ -65,6 +65,7 @@ class StrategyBase:
     first_replica: int = 0
     lanes: Sequence[int] = ()
     generation: int = 0
+    _deterministic: bool = False
     _how_without_nccl: ClassVar[str] = (
         'MirroredStrategy(on_nccl_failure="fallback") sums without NCCL.'
     )

@@ -5,7 +5,7 @@ the clocks stand within what replays a step; a step of streams is run kernel by 
 for, so that a clock shows the kernel's own time and its launch, and no more.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from time import perf_counter_ns
 from typing import Any, Protocol
@@ -198,13 +198,45 @@ class BoundLaunch(Protocol):
     all_reduce: Any
 
 
+def run_apart(
+    stages: Iterable[Iterable[BoundLaunch]], backends: Iterable[Backend]
+) -> Iterator[tuple[BoundLaunch, Sequence[Call], int, int]]:
+    """Run a step kernel by kernel; yield each, with when it began and ended, when it is done.
+
+    Of an all-reduce there are no calls.
+
+    Args:
+        stages: What the step does, in order.
+        backends: All that it runs on.
+    """
+    for stage in stages:
+        for launch in stage:
+            if launch.all_reduce is not None:
+                for backend in backends:
+                    backend.synchronize()
+                start = perf_counter_ns()
+                for stream, event in launch.all_reduce.start():
+                    stream.wait_on_host(event)
+                yield launch, (), start, perf_counter_ns()
+            for calls in _kernels(launch.calls):
+                launch.backend.synchronize()
+                start = perf_counter_ns()
+                for call in calls:
+                    if launch.between:
+                        call.run()
+                    else:
+                        launch.backend.run(call.run)
+                launch.backend.synchronize()
+                yield launch, calls, start, perf_counter_ns()
+
+
 def run_timed(
     stages: Iterable[Iterable[BoundLaunch]],
     backends: Iterable[Backend],
     graph: Graph,
     observer: Observer,
 ) -> None:
-    """Run a step kernel by kernel, and tell of each how long it took.
+    """Run a step kernel by kernel, and tell of each how long it took; see `run_apart`.
 
     Args:
         stages: What the step does, in order.
@@ -212,44 +244,18 @@ def run_timed(
         graph: The program's graph.
         observer: Who measures.
     """
-    for stage in stages:
-        for launch in stage:
-            if launch.all_reduce is not None:
-                _time_sum(launch.all_reduce, backends, observer)
-            for calls in _kernels(launch.calls):
-                _time_kernel(launch, calls, graph, observer)
-
-
-def _time_kernel(
-    launch: BoundLaunch, calls: Sequence[Call], graph: Graph, observer: Observer
-) -> None:
-    launch.backend.synchronize()
-    start = perf_counter_ns()
-    for call in calls:
-        if launch.between:
-            call.run()
+    for launch, calls, start, end in run_apart(stages, backends):
+        if launch.all_reduce is not None:
+            for node in launch.all_reduce.collective.nodes:
+                nbytes, device = node.output.nbytes, node.device.short_name
+                work = Work("AllReduce", "collective", node.op.name, device, nbytes, nbytes)
+                observer.add(work, ALL_REPLICAS, start, end)
+        elif calls[0].node is None:
+            observer.add(_check_of(graph.device), None, start, end)
         else:
-            launch.backend.run(call.run)
-    launch.backend.synchronize()
-    node: Node | None = calls[0].node
-    if node is None:
-        work, replica = _check_of(graph.device), None
-    else:
-        work, replica = _owned(graph, _kernel_work(node, *_bytes_of(node)), node.replica)
-    observer.add(work, replica, start, perf_counter_ns())
-
-
-def _time_sum(all_reduce: Any, backends: Iterable[Backend], observer: Observer) -> None:
-    for backend in backends:
-        backend.synchronize()
-    start = perf_counter_ns()
-    for stream, event in all_reduce.start():
-        stream.wait_on_host(event)
-    end = perf_counter_ns()
-    for node in all_reduce.collective.nodes:
-        nbytes, device = node.output.nbytes, node.device.short_name
-        work = Work("AllReduce", "collective", node.op.name, device, nbytes, nbytes)
-        observer.add(work, ALL_REPLICAS, start, end)
+            node = calls[0].node
+            work, replica = _owned(graph, _kernel_work(node, *_bytes_of(node)), node.replica)
+            observer.add(work, replica, start, end)
 
 
 # ------------------------------------------------------------------ both

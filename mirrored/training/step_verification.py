@@ -14,10 +14,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from mirrored.backends.host import values_on_host
-from mirrored.errors import StepDiffersError
-from mirrored.program import Arenas, Feeder, Graph, GuardFailed, Program, Report, Trace
+from mirrored.errors import StepDiffersError, WorkerError
+from mirrored.ops.op import Op
+from mirrored.program import Arenas, Feeder, Graph, GuardFailed, Report, Trace
 from mirrored.program.lanes import by_lane
-from mirrored.program.repetition import digest, digests_of_nodes, ring_of, rotated
+from mirrored.program.repetition import Rotated, digest, digests_of_nodes, rings_of, rotated
 from mirrored.program.variable_access import Writes
 
 Feed = Callable[[Sequence[Any]], dict[int, Feeder]]
@@ -45,7 +46,7 @@ class StepVerifier:
 
         Raises:
             StepDiffersError: A step differs from its repetition, and wrote nothing.
-            ValueError: A step calls functions of users.
+            ValueError: A step cannot be repeated.
         """
         step = self._repeated.get(trace)
         if step is None:
@@ -80,6 +81,9 @@ class _Result(NamedTuple):
     digest: bytes
 
 
+_Results = list[_Result]
+
+
 class _Step:
     """A recorded step that is repeated.
 
@@ -88,23 +92,29 @@ class _Step:
         arenas: The memory of programs of which one runs at a time.
 
     Raises:
-        ValueError: It calls functions of users.
+        ValueError: It calls functions of users, or NCCL may add in another order each time.
+        ResourceExhaustedError: A device has no room for its repetition.
     """
 
     def __init__(self, trace: Trace, arenas: Arenas) -> None:
         for node in trace.graph.nodes:
-            if node.op.stateful or node.op.name in _CALLS:
+            if (node.op.stateful and not node.op.ordered) or node.op.name in _CALLS:
                 raise ValueError(
                     "`VerifySteps` repeats steps, and what a step does in Python cannot be taken "
                     f"back. Received: a step of training that calls {node.op.name}. Leave it out, "
                     "or train without the callback."
                 )
+        if trace.graph.collectives and not trace.graph.strategy._deterministic:
+            raise ValueError(
+                "`VerifySteps` needs sums in one order. Received: a strategy for which NCCL may "
+                "change it. Use MirroredStrategy(deterministic=True), or leave the callback out."
+            )
         trace.program(arenas)  # Which puts the replicas in lanes, where there are some.
         self._graph, self._arenas = trace.graph, arenas
-        self._devices = len(ring_of(trace.graph))
+        self._devices = max(map(len, rings_of(trace.graph)), default=1)
         # By how many devices further the work is.
-        self._traces = {0: trace}
-        self._numbers: dict[int, dict[int, int]] = {0: {}}
+        self._steps = {0: (trace, Rotated(trace.graph, {}, {}))}
+        self._step(1)[0].program(arenas)  # Where there is no room no step has been taken.
 
     def verified(self, feed: Feed, report: Report, number: int) -> bool:
         """Repeat the step, and take it; return whether to go on.
@@ -117,25 +127,41 @@ class _Step:
         state = _State(self._graph)
         with state.restored():
             repeated, _ = self._run(1, feed)
-        with state.restored(StepDiffersError):
+        with state.restored((StepDiffersError, WorkerError)):
             written, outcome = self._run(0, feed)
-            if _bits(written) != _bits(repeated):
-                raise self._error(written, repeated, feed, state, number)
+            differs = _bits(written) != _bits(repeated)
+            verdicts = self._of_each_worker((differs, self._devices))
+            if any(differs for differs, _ in verdicts):
+                runs = min(3, max(2, *(devices for _, devices in verdicts)))
+                own = self._difference(written, repeated, feed, state, runs)
+                reports = self._of_each_worker(own if differs else None)
+                # What differs in a sum over workers comes from one of them, if any is its own.
+                summed, where, error = min(filter(None, reports), key=lambda own: own[0])
+                ranks = [str(i) for i, own in enumerate(reports) if own and own[0] == summed]
+                worker = f" on worker {', '.join(ranks)}" if len(reports) > 1 else ""
+                raise StepDiffersError(
+                    f"A step that is repeated must write the same bits. Received{worker}: other "
+                    f"bits of {error['variable']} in step {number}, {where} Nothing was written: "
+                    "all has the values of the step before. Run `mirrored selftest`, and train on "
+                    "without the device that computes wrong.",
+                    step=number,
+                    **error,
+                )
         if isinstance(outcome, GuardFailed):
             raise outcome
         return report(outcome, 0)
 
-    def _trace(self, by: int) -> tuple[Trace, dict[int, int]]:
-        """Return the step that devices `by` places further compute, and its replicas' numbers."""
+    def _step(self, by: int) -> tuple[Trace, Rotated]:
+        """Return the step that devices `by` places further compute."""
         by %= self._devices
-        if by not in self._traces:
-            graph, self._numbers[by] = rotated(self._graph, by)
-            self._traces[by] = Trace(graph, self._traces[0].replicas)
-        return self._traces[by], self._numbers[by]
+        if by not in self._steps:
+            step = rotated(self._graph, by)
+            self._steps[by] = Trace(step.graph, self._steps[0][0].replicas), step
+        return self._steps[by]
 
-    def _run(self, by: int, feed: Feed) -> tuple[list[_Result], Any]:
+    def _run(self, by: int, feed: Feed) -> tuple[_Results, Any]:
         """Run the step on other devices; return digests, and what it returns or how it failed."""
-        trace, numbers = self._trace(by)
+        trace, step = self._step(by)
         graph, outcome = trace.graph, None
 
         def note(outputs: Sequence[Any], _: int) -> bool:
@@ -144,32 +170,41 @@ class _Step:
             return True
 
         try:
-            trace.run(1, _renumbered(feed, numbers, graph), note, self._arenas)
+            trace.run(1, _renumbered(feed, step), note, self._arenas)
         except GuardFailed as failed:
             return [_Result("the loss, which is not finite,", graph.device.short_name, b"")], failed
-        results = []
-        for variable, value in graph.writes:
-            (storage, start), device = variable.pinned(), value.device.short_name
-            array = storage.array[start : start + value.size]
-            bits = digest(values_on_host(storage.device.backend, array))
-            results.append(_Result(variable.name, device, bits))
+        results: _Results = []
+        digests: dict[Any, bytes] = {}
+        # The devices of the old graph's values: here they may be copied to their variables.
+        computed = [value.device for _, value in self._graph.writes]
+        for (variable, value), device in zip(graph.writes, computed, strict=True):
+            (storage, start), key = variable.pinned(), (value.base, value.offset)
+            if key not in digests:  # Copies in one memory are written from one value.
+                array = storage.array[start : start + value.size]
+                digests[key] = digest(values_on_host(storage.device.backend, array))
+            name = step.devices.get(device, device).short_name
+            results.append(_Result(variable.name, name, digests[key]))
         for value, output in zip(graph.outputs, outcome or (), strict=True):
             results.append(_Result("the loss or a metric", value.device.short_name, digest(output)))
         return results, outcome
 
     # ------------------------------------------------------------------ errors
 
-    def _error(
-        self,
-        written: list[_Result],
-        repeated: list[_Result],
-        feed: Feed,
-        state: "_State",
-        number: int,
-    ) -> StepDiffersError:
-        """Return the error of a step that differs, after runs that show where it does."""
-        name, devices = _first(written, repeated)
-        verdict = ""
+    def _of_each_worker(self, value: Any) -> list[Any]:
+        strategy = self._graph.strategy
+        return [value] if strategy is None else strategy.of_each_worker(value, "a verified step")
+
+    def _difference(
+        self, written: _Results, repeated: _Results, feed: Feed, state: "_State", runs: int
+    ) -> tuple[bool, str, dict[str, Any]]:
+        """Return where a step differs; all workers call it.
+
+        First comes whether what differs may be another worker's, then words, then attributes.
+        """
+        pairs = zip(written, repeated, strict=False)
+        differing = (pair for pair in pairs if pair[0].digest != pair[1].digest)
+        first, other = next(differing, (written[0], repeated[0]))
+        devices, where, verdict, wrong = (first.device, other.device), "", "", None
         state.restore()
         with state.restored():
             third, _ = self._run(2, feed)
@@ -177,49 +212,39 @@ class _Step:
             verdict = " A third run agrees with the step."
         elif _bits(third) == _bits(repeated):
             verdict = " A third run agrees with the repetition."
-        where, wrong = "which {} computed in the step and {} in its repetition", None
-        place = self._place(feed, state)
+        place = self._place(feed, state, runs)
         if place is not None:
             operation, devices, wrong = place
-            where = f"first in the result of {operation}, {where}"
+            where = f"first in the result of {operation.name}, "
             verdict = "" if wrong is None else f" The others agree: {wrong} computes wrong."
-        return StepDiffersError(
-            "A step that is repeated must write the same bits. Received: other bits of "
-            f"{name} in step {number}, {where.format(*devices)}.{verdict} Nothing was written: all "
-            "has the values of the step before. Run `mirrored selftest`, and train on without the "
-            "device that computes wrong.",
-            variable=name,
-            step=number,
-            devices=devices,
-            wrong_device=wrong,
-        )
+        where += "which {} computed in the step and {} in its repetition.".format(*devices)
+        error = {"variable": first.name, "devices": devices, "wrong_device": wrong}
+        return place is None or operation.ordered, where + verdict, error
 
-    def _place(self, feed: Feed, state: "_State") -> tuple[str, tuple[str, str], str | None] | None:
+    def _place(
+        self, feed: Feed, state: "_State", count: int
+    ) -> tuple[Op, tuple[str, str], str | None] | None:
         """Return the first operation that differs between devices, and which one is wrong.
 
-        None: it does not differ any more, or the devices have streams.
+        None: it does not differ any more.
         """
         runs = []
-        for by in range(min(3, max(2, self._devices))):
-            trace, numbers = self._trace(by)
-            program = trace.program(self._arenas)
-            if not isinstance(program, Program):
-                return None
-            fed = _renumbered(feed, numbers, trace.graph)
-            if trace.graph.lanes:
-                fed = by_lane(trace.graph, fed)
+        for by in range(count):
+            trace, step = self._step(by)
+            graph, program = trace.graph, trace.program(self._arenas)
+            fed = by_lane(graph, feed) if graph.lanes else _renumbered(feed, step)
             with state.restored():
-                runs.append((program.graph.nodes, digests_of_nodes(program, fed(program.inputs))))
-        for place in sorted(runs[0][1]):
-            bits = [digests.get(place) for _, digests in runs]
+                runs.append(digests_of_nodes(program, fed))
+        for place in sorted(set.intersection(*map(set, runs))):
+            nodes, bits = zip(*(run[place] for run in runs), strict=True)
             if len(set(bits)) > 1:
-                nodes = [nodes[place] for nodes, _ in runs]
                 names = [node.device.short_name for node in nodes]
                 (usual, count), *_ = Counter(bits).most_common()
                 odd = next(i for i, own in enumerate(bits) if own != usual)
-                wrong = names[odd] if count > 1 else None
+                # Sums over cards do not move: where one differs, a copy to it does.
+                wrong = names[odd] if count > 1 and len({*names}) == len(names) else None
                 other = next(i for i, own in enumerate(bits) if own != bits[odd])
-                return nodes[0].op.name, (names[min(odd, other)], names[max(odd, other)]), wrong
+                return nodes[0].op, (names[min(odd, other)], names[max(odd, other)]), wrong
         return None
 
 
@@ -247,27 +272,19 @@ class _State:
             back()
 
     @contextmanager
-    def restored(self, after: type[BaseException] | None = None) -> Iterator[None]:
-        """Within this context a step may run; then, or after an error of a kind, restore all."""
+    def restored(self, after: tuple[type[BaseException], ...] = ()) -> Iterator[None]:
+        """Within this context a step may run; then, or after such errors alone, restore all."""
         try:
             yield
         except BaseException as error:
-            if after is None or isinstance(error, after):
+            if not after or isinstance(error, after):
                 self.restore()
             raise
-        if after is None:
+        if not after:
             self.restore()
 
 
-def _first(results: list[_Result], others: list[_Result]) -> tuple[str, tuple[str, str]]:
-    """Return the name of the first result that differs, and the devices that computed it."""
-    for result, other in zip(results, others, strict=False):
-        if result.digest != other.digest:
-            return result.name, (result.device, other.device)
-    return results[0].name, (results[0].device, others[0].device)
-
-
-def _bits(results: list[_Result]) -> list[bytes]:
+def _bits(results: _Results) -> list[bytes]:
     return [result.digest for result in results]
 
 
@@ -282,8 +299,8 @@ def _later(feed: Feed, first: int) -> Feed:
     return lambda arrays: {i: partial(later, feeder) for i, feeder in feed(arrays).items()}
 
 
-def _renumbered(feed: Feed, numbers: dict[int, int], graph: Graph) -> Feed:
+def _renumbered(feed: Feed, step: Rotated) -> Feed:
     """Return what feeds replicas whose numbers are others; lanes keep those of replicas."""
-    if not numbers or graph.lanes:
+    if step.graph.lanes:
         return feed
-    return lambda arrays: {numbers[i]: feeder for i, feeder in feed(arrays).items()}
+    return lambda arrays: {step.numbers.get(i, i): feeder for i, feeder in feed(arrays).items()}

@@ -64,6 +64,15 @@ def test_fixed_replicas_on_any_number_of_virtual_gpus(scenario: Any) -> None:
     assert all_bits(one) == all_bits(three)
 
 
+@pytest.mark.parametrize("gpus", [1, 2])
+def test_verified_steps_have_the_bits_of_others(gpus: int, scenario: Any) -> None:
+    plain, verified = (
+        scenario("training.train", cases=cases, gpus=gpus, megabytes=256)
+        for cases in (CASES, [{**case, "verify": 2} for case in CASES])
+    )
+    assert all_bits(plain) == all_bits(verified)
+
+
 @pytest.mark.cuda
 @pytest.mark.parametrize("gpus", [1, 2])
 def test_steps_are_captured(gpus: int, scenario: Any) -> None:

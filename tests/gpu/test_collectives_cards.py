@@ -86,9 +86,14 @@ def test_training_by_copies(parts: list[int], uneven: Any, as_one_gpu: Any, on_c
     as_one_gpu(results)
 
 
-def test_the_same_bits_in_every_run(uneven: Any, on_cards: Any) -> None:
-    options = {"cases": uneven, "deterministic": True, "bytes_per_pack": 256}
-    first, second = (on_cards("collectives.train", [1, 1], **options) for _ in range(2))
+@pytest.mark.parametrize("verify", [0, 2])
+def test_the_same_bits_in_every_run(verify: int, uneven: Any, on_cards: Any) -> None:
+    """Also where the next card repeats every second step, if it is recorded."""
+    every = [{**case, "verify": 0 if case.get("eagerly") else verify} for case in uneven]
+    options = {"deterministic": True, "bytes_per_pack": 256}
+    first, second = (
+        on_cards("collectives.train", [1, 1], cases=cases, **options) for cases in (uneven, every)
+    )
     assert {name: value.tobytes() for name, value in first.items()} == {
         name: value.tobytes() for name, value in second.items()
     }

@@ -19,10 +19,12 @@ import numpy as np
 from replica_cases import Case, train
 from worker_datasets import CASES, fit_on_own, policy
 from worker_loops import WAYS, run
+from wrong_devices import wrong_lowering
 
 import mirrored as mr
 from mirrored import layers
 from mirrored.distribute.cross_device_ops import sums_meanwhile, worker_times
+from mirrored.program.lowering import HostLowering
 from mirrored.workers import connect, connecting, waiting
 
 DEVICES: list[int] = []
@@ -173,6 +175,36 @@ def diverged(step: int) -> list[tuple[Any, ...]]:
         except mr.errors.ReplicasDifferError as error:
             errors.append((error.variable, error.replicas, error.workers, error.step))
     return errors
+
+
+def verified(least: int) -> tuple[bool, Any]:
+    """Return whether verified steps have the bits of others, and what a wrong device raises.
+
+    Args:
+        least: The bytes of sums that begin while a step computes.
+    """
+    sums_meanwhile.BUCKET_BYTES, bucket_bytes = least, sums_meanwhile.BUCKET_BYTES
+    x, strategy, lower = np.arange(96.0).reshape(48, 2) / 48, strategy_of(), HostLowering._node
+    options: Any = {"batch_size": 8, "verbose": 0, "shuffle": False}
+    left = []
+    try:
+        for callbacks in ([], [mr.callbacks.VerifySteps(2)]):
+            mr.keras.utils.set_random_seed(7)
+            with strategy.scope():
+                model = small()
+            model.fit(x, x[:, :1], epochs=2, callbacks=callbacks, **options)
+            left.append([value.tobytes() for value in model.get_weights()])
+        if connect().rank == 1:
+            HostLowering._node = wrong_lowering("GPU:0", (2, 3))  # type: ignore[method-assign]
+        with strategy.scope():
+            model = small()
+        model.fit(x, x[:, :1], callbacks=[mr.callbacks.VerifySteps(4)], **options)
+    except mr.errors.StepDiffersError as error:
+        return left[0] == left[1], (error.step, error.devices, error.wrong_device, str(error))
+    finally:
+        sums_meanwhile.BUCKET_BYTES = bucket_bytes
+        HostLowering._node = lower  # type: ignore[method-assign]
+    return left[0] == left[1], None
 
 
 def with_full_disk(act: Callable[[], object]) -> None:

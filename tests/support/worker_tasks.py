@@ -118,6 +118,7 @@ def run_tasks(folder: Path) -> dict[str, list[Any]]:
         "inputs": 6,
         "fitted_on_own": SOME,
         "diverged": 4,
+        "verified": 4 << 20,
         # After the last of these the workers are no longer connected: in calls that differ.
         "differing": [*(case for case, _, _ in DIFFERING), {"rows": 4}],
     }
@@ -131,6 +132,7 @@ def run_tasks_of_three(folder: Path) -> dict[str, list[Any]]:
         "fixed": (cases()[2:4], ["own step"]),
         "meanwhile": (cases()[::24], WAYS),
         "fitted_on_own": OTHERS,
+        "verified": 16,
     }
     return _run(tasks, LAYOUT_OF_THREE, folder, "a,b")
 

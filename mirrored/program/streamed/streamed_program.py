@@ -20,10 +20,10 @@ from mirrored.devices.work_timing import observers
 from mirrored.errors import CollectiveError, ResourceExhaustedError
 from mirrored.ops.host_tensor import HostRows
 from mirrored.program.buffers import Arenas, Buffers
-from mirrored.program.dataflow import Graph, ancestors
+from mirrored.program.dataflow import Graph, Node, ancestors
 from mirrored.program.lowering import Draws, StreamLowering, WriteGuard, spread_flag
 from mirrored.program.replay import Feed, Feeder, GuardFailed, Report
-from mirrored.program.schedule import Guard, Launch, Stage, split_at_writes
+from mirrored.program.schedule import FusedGroup, Guard, Kernels, Launch, Stage, split_at_writes
 from mirrored.program.streamed.graph_launch import (
     AllReduce,
     BoundLaunch,
@@ -35,7 +35,7 @@ from mirrored.program.streamed.small_results import SmallResults, turns_of
 from mirrored.program.streamed.staging import Result, Staging, counter_of
 from mirrored.program.streamed.stream_plan import Planned
 from mirrored.program.thread_pool import ThreadPool
-from mirrored.program.timed_program import run_timed
+from mirrored.program.timed_program import run_apart, run_timed
 
 
 class StreamedProgram:
@@ -89,6 +89,7 @@ class StreamedProgram:
         # The arrays that the inputs were copied from last. They are tensors', which never change.
         self._taken: list[Any] = [None] * len(self.inputs)
         self._may_write = self._was_stopped = False
+        self._look: Callable[[Node], object] | None = None
         self._lost = False  # Whether steps of the last replay were stopped.
         # Others may go on with sums that turn out wrong, and write what comes of it.
         sums = {node for collective in graph.collectives for node in collective.nodes}
@@ -199,6 +200,7 @@ class StreamedProgram:
         feed: Feed | Sequence[Any] = None,
         report: Report | None = None,
         pool: ThreadPool | None = None,
+        look: Callable[[Node], object] | None = None,
     ) -> bool:
         """Run a number of steps; see `Program.run`.
 
@@ -206,9 +208,11 @@ class StreamedProgram:
         given, are copied by the devices. Without `report` the host waits for no more than sums.
         With it some steps are on their way before the first is reported; where it says to stop,
         those are done and reported too. Where a collective fails, those that wrote before it are
-        reported.
+        reported. With `look` they run kernel by kernel, and it is called with each node whose
+        result is there.
         """
         del pool
+        self._look = look
         # Made now: where there is no room for either nothing has changed.
         bring, staged = self._brought(feed), callable(feed)
         results = self._results if report is not None else []
@@ -390,12 +394,25 @@ class StreamedProgram:
     def _step(self) -> None:
         if self.graph.writes:  # Before it does: an interrupt may come behind it.
             self._kept_casts.written()
-        if observers:
-            steps = self._steps
+        steps = self._steps
+        if self._look is not None:
+            together = {  # Their calls have the last node.
+                phase.nodes[-1]: phase.nodes
+                for phase in self.planned.schedule.phases()
+                if isinstance(phase, FusedGroup) or (isinstance(phase, Kernels) and phase.together)
+            }
+            with kernel_by_kernel():
+                for launch, calls, *_ in run_apart(steps.stages, steps.backends):
+                    sums = launch.all_reduce
+                    nodes = [calls[0].node] if sums is None else sums.collective.nodes
+                    for node in together.get(nodes[0], nodes):
+                        if node is not None and node.output.base not in self._arrays.plan.locals:
+                            self._look(node)
+        elif observers:
             with kernel_by_kernel():
                 run_timed(steps.stages, steps.backends, self.graph, observers[0])
         else:
-            self._steps.run()
+            steps.run()
         if get_log_device_placement():
             log_placement(self.graph.name, self.graph.device)
 

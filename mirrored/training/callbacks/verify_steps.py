@@ -14,13 +14,18 @@ class VerifySteps(Callback):
     A device may compute wrong without any sign, for a moment or always. A step of mirrored has the
     same bits whenever it is repeated, so a difference shows it. Every N-th step is first taken on
     trial: its results are hashed and taken back. Then it is taken, and hashed again. Where a
-    strategy has several devices of the host, each replica of the trial runs on the next device, so
+    strategy has several devices of one kind, each replica of the trial runs on the next device, so
     a device that is always wrong is found too. If there is a third one, the error names the device
-    that is wrong. A GPU, real or emulated, repeats its own work, which finds errors of a moment.
+    that is wrong. A lone device repeats its own work, which finds errors of a moment. So do sums
+    over cards by NCCL. Between cards all this is unverified: no card ran it.
+
+    With several workers all of them repeat the same steps, each on its own devices, and all raise
+    the error of the worker that is wrong, or none does.
 
     Weights, metrics, random numbers and logs are those of a `fit` without the callback. A step that
-    is verified takes twice the time, and 2 to 3 ms per MB of weights and slots for the hashes. A
-    copy of all that it writes is in the host's memory meanwhile.
+    is verified takes twice the time, and 2 to 3 ms per MB of weights and slots for copies and
+    hashes. A copy of all that it writes is in the host's memory meanwhile. Of several cards each
+    needs room for two more copies of its weights and slots, during the whole `fit`.
 
     Args:
         every: Which steps to repeat: those whose numbers it divides, counted over the epochs of a
@@ -28,8 +33,9 @@ class VerifySteps(Callback):
 
     Raises:
         ValueError: `every` is no positive integer. In `fit`, before the first step: the model runs
-            eagerly, its strategy has several workers, or its step calls Python, as
-            `mr.py_function` does.
+            eagerly, its step calls Python, as `mr.py_function` does, or NCCL sums in an order of
+            its own: use `MirroredStrategy(deterministic=True)`.
+        ResourceExhaustedError: In `fit`, before the first step: a card has no room for the trial.
         StepDiffersError: In `fit`: a step differs from its repetition, and wrote nothing. The error
             names the step, the first variable that differs, and the devices.
 
@@ -54,11 +60,6 @@ class VerifySteps(Callback):
             raise ValueError(
                 "`VerifySteps` repeats recorded steps. Received: a model that runs eagerly. Call "
                 "compile(run_eagerly=False), or train without the callback."
-            )
-        if model.distribute_strategy.is_shared:
-            raise ValueError(
-                "`VerifySteps` repeats the steps of one process. Received: a strategy of several "
-                "workers. Train without the callback: `CheckReplicas` compares workers."
             )
         model.__state__.verifier = StepVerifier(self.every)
 

@@ -93,16 +93,17 @@ def train_one(
     eagerly: bool = False,
     shuffle: bool = False,
     policy: str | None = None,
+    verify: int = 0,
 ) -> dict[str, Any]:
-    """Train one network; return its losses by epoch and its weights."""
+    """Train one network, and verify each so-manieth step; return losses by epoch, and weights."""
     mr.keras.backend.set_floatx(floatx)
     if policy:
         mr.keras.mixed_precision.set_global_policy(policy)
     model = build(strategy, sizes, activation, optimizer, rate, eagerly)
     x, y = make_data(sizes[0], sizes[-1], examples)
-    history = model.fit(
-        x.astype(floatx), y, batch_size=batch, epochs=epochs, shuffle=shuffle, verbose=0
-    )
+    options = {"batch_size": batch, "epochs": epochs, "shuffle": shuffle, "verbose": 0}
+    callbacks = [mr.callbacks.VerifySteps(verify)] if verify else []
+    history = model.fit(x.astype(floatx), y, callbacks=callbacks, **options)
     weights = {f"weight {i}": weight for i, weight in enumerate(model.get_weights())}
     return {"losses": history.history["loss"], **weights}
 
