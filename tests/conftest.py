@@ -75,6 +75,7 @@ def pytest_configure() -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Keep all that is loaded by now out of garbage collections, of which the tests make many."""
+    _reset()  # The first test starts as all others do.
     gc.collect()
     gc.freeze()
     gc.enable()
@@ -92,13 +93,13 @@ def pytest_runtest_logfinish() -> None:
 
 @pytest.fixture(autouse=True)
 def clean_state() -> Iterator[None]:
-    """Forget devices, seeds, names and settings before and after each test."""
+    """Forget devices, seeds, names and settings after each test, for the next one."""
     yield from _clean()
 
 
 @pytest.fixture(scope="module")
 def clean_module() -> Iterator[None]:
-    """Do so before and after a file instead, whose own `clean_state` lets devices stay."""
+    """Do so after a file instead, whose own `clean_state` lets devices stay."""
     yield from _clean()
 
 
@@ -107,7 +108,6 @@ def _clean() -> Iterator[None]:
     # Real cards, where there are any, are for `tests/gpu`.
     nvml.DRIVER = _NO_DRIVER
     nccl_settings._read = None
-    _reset()
     yield
     _reset()
     nvml.DRIVER = driver
