@@ -74,8 +74,10 @@ def launch(
     )
     assert done.returncode == 0, done.stdout + done.stderr
     dead = {death.rank for *_, death in runs}
-    left = [rank for rank in range(count) if (folder / f"worker{rank}").exists()]
-    assert left == [rank for rank in range(count) if rank not in dead], done.stderr
+    ended = {rank for rank in range(count) if (folder / f"worker{rank}").exists()}
+    left = set(range(count)) - dead
+    # After some seconds a worker may have ended before it dies.
+    assert left <= ended if runs[-1][2].place == "timer" else left == ended, done.stderr
     for rank in left:
         results = pickle.loads((folder / f"worker{rank}").read_bytes())
         for (kind, replicas, death), result in zip(runs, results, strict=True):

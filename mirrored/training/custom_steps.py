@@ -21,7 +21,7 @@ from mirrored.ops.hooks import only
 from mirrored.ops.spec import FLOATS, INTEGERS, DType
 from mirrored.training.run_plan import RunPlan, optimizers_of
 from mirrored.training.running_means import EpochLogs, LatestLogs, RunningMeans
-from mirrored.training.step import Shards, Step, Totals, sums_of, undone_on_failure, with_check
+from mirrored.training.step import Shards, Step, Totals, middles_of, undone_on_failure, with_check
 from mirrored.training.utilities import pack_x_y_sample_weight
 from mirrored.variables import Variable
 
@@ -89,9 +89,9 @@ class CustomStep(Step):
                 row.check_like(logs[0])
             vectors = row.as_vectors(notes.loss(), batch.share(replica), squares=across)
             if notes.checks:
-                vectors["sums"] = sums_of(notes.gradients)
+                vectors["middles"] = middles_of(notes.gradients)
                 self._checked_names = tuple(notes.names)
-                check = with_check(ops.zeros((), ops.float64), vectors["sums"])
+                check = with_check(ops.zeros((), ops.float64), vectors["middles"])
                 vectors["values"] = vectors["values"] + check
             return vectors
 

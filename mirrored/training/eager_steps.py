@@ -106,7 +106,7 @@ def _check_finite(step: int, totals: Totals) -> None:
     loss = row_with_penalty(totals, outputs)[0]
     losses = [loss_part.numpy() for loss_part in totals.losses]
     if not all(math.isfinite(number) for number in (loss, *losses)):
-        sums = [replica_sums.numpy() for replica_sums in totals.gradient_sums]
+        sums = [middles.numpy() for middles in totals.gradient_middles]
         raise NotFinite(step, totals, [*outputs, *losses, *sums])
 
 

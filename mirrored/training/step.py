@@ -40,7 +40,7 @@ class Totals(NamedTuple):
         statistics: The sum over the replicas of the loss, and of each metric's total and count.
         penalty: The weights' penalty; None where there is none.
         losses: Each replica's part of the loss.
-        gradient_sums: Each replica's vector of sums, one per gradient, where these are checked.
+        gradient_middles: What `middles_of` returned on each replica, where gradients are checked.
         gradients: The names of the variables of these gradients.
         names: What a step of the model's own returned, behind its losses in the statistics; None
             where they are those of `fit`.
@@ -50,7 +50,7 @@ class Totals(NamedTuple):
     statistics: Tensor
     penalty: Tensor | None
     losses: tuple[Tensor, ...]
-    gradient_sums: tuple[Tensor, ...] = ()
+    gradient_middles: tuple[Tensor, ...] = ()
     gradients: tuple[str, ...] = ()
     names: tuple[str, ...] | None = None
     specs: tuple[TensorSpec, ...] = ()
@@ -215,17 +215,17 @@ class Step:
         gradients = optimizer.unscaled(tape.gradient(scaled, self._variables))
         outcome: dict[str, Any] = {"gradients": gradients, "loss": losses[0]}
         if self._model.required_compilation().check_gradients and not optimizer.skips_non_finite:
-            outcome["sums"] = sums_of([g for g in gradients if g is not None])
-            losses = [with_check(losses[0], outcome["sums"]), *losses[1:]]
+            outcome["middles"] = middles_of([g for g in gradients if g is not None])
+            losses = [with_check(losses[0], outcome["middles"]), *losses[1:]]
             pairs = zip(self._variables, gradients, strict=True)
             self._checked_names = tuple([v.name for v, g in pairs if g is not None])
         return {**outcome, "statistics": _statistics(losses, parts)}
 
     def _checked(self, outcome: dict[str, Any]) -> tuple[tuple[Tensor, ...], tuple[str, ...]]:
-        """Return each replica's sums of gradients, where they are checked, and their names."""
-        if "sums" not in outcome:
+        """Return what `middles_of` did on each replica, where it checks, and variables' names."""
+        if "middles" not in outcome:
             return (), ()
-        return self._strategy.experimental_local_results(outcome["sums"]), self._checked_names
+        return self._strategy.experimental_local_results(outcome["middles"]), self._checked_names
 
     def _test_replica(self, x: Any, y: Any, sample_weight: Any, examples: int) -> dict[str, Any]:
         forward = self._forward(x, y, sample_weight, examples, training=False)
@@ -396,31 +396,31 @@ def _rows(x: Any) -> int:
     return int(first.shape[0])
 
 
-def sums_of(gradients: Sequence[Tensor]) -> Tensor:
-    """Return the sum of each gradient, which is finite only where all of it is.
+def middles_of(gradients: Sequence[Tensor]) -> Tensor:
+    """Return half of the least and the greatest element of each gradient, added.
+
+    It is finite where all of the gradient is, and only there: a sum may overflow.
 
     Args:
         gradients: The gradients.
     """
+    halves = []
     with only():
-        sums = [ops.reduce_sum(_wide(gradient)) for gradient in gradients]
-        return ops.stack([ops.cast(total, ops.float64) for total in sums] or [0.0])
+        for gradient in gradients:
+            ends = [ops.reduce_min(gradient), ops.reduce_max(gradient)] if gradient.size else []
+            halves.append(ops.add_n([0.5 * ops.cast(end, ops.float64) for end in ends] or [0.0]))
+        return ops.stack(halves or [0.0])
 
 
-def _wide(gradient: Tensor) -> Tensor:
-    """Return a gradient in a dtype in which no sum of finite values of it overflows."""
-    return ops.cast(gradient, ops.float32) if gradient.dtype.itemsize < 4 else gradient
-
-
-def with_check(loss: Tensor, sums: Tensor) -> Tensor:
+def with_check(loss: Tensor, middles: Tensor) -> Tensor:
     """Return a loss, or NaN where a gradient is not finite: the sum over replicas tells it to all.
 
     Args:
         loss: The loss.
-        sums: What `sums_of` returned.
+        middles: What `middles_of` returned.
     """
     with only():
-        return loss + ops.cast(ops.reduce_sum(0.0 * sums), loss.dtype)
+        return loss + ops.cast(ops.reduce_sum(0.0 * middles), loss.dtype)
 
 
 def _statistics(losses: list[Tensor], parts: list[OutputPart]) -> Tensor:

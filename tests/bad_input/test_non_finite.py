@@ -243,3 +243,12 @@ def test_nothing_is_said_of_it_on_the_way(
     ):
         train(model, y=Y + 9)
     assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_finite_gradients_whose_sum_would_overflow_are_no_error(eager: bool) -> None:
+    layers = [mr.layers.Input((4,)), mr.layers.Dense(1, use_bias=False, kernel_initializer="zeros")]
+    model = mr.Sequential(layers)
+    model.compile(mr.optim.SGD(1e-37), "mae", check_gradients=True, run_eagerly=eager)
+    model.fit(np.full((1, 4), 2e38, np.float32), np.ones((1, 1)), verbose=0)
+    np.testing.assert_allclose(model.get_weights()[0], 20.0, rtol=1e-6)
