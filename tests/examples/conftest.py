@@ -34,18 +34,6 @@ def run_example(tmp_path: Path) -> RunExample:
 
 
 @pytest.fixture
-def ended_program(tmp_path: Path) -> Callable[..., tuple[str, str]]:
-    """Return what `ended_example` is, in a process of its own: for what imports much."""
-
-    def run(name: str, *arguments: object) -> tuple[str, str]:
-        done = run_program(EXAMPLES / name, arguments, folder=tmp_path, environment=os.environ)
-        assert (done.returncode == 0) == (done.stderr == "")
-        return done.stdout, done.stderr
-
-    return run
-
-
-@pytest.fixture
 def without_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Return ``without_module(name)``, from which on this package is not installed."""
 

@@ -18,20 +18,16 @@ def accuracy(done: "subprocess.CompletedProcess[str]") -> float:
 
 
 @pytest.mark.slow
-def test_four_simulated_gpus_learn_the_digits(run_example, tmp_path: Path) -> None:
-    done = run_example("digits.py", "--gpus", 4, "--plot", "curves.png")
+def test_four_simulated_gpus_learn_the_digits_with_a_line_an_epoch(
+    run_example, tmp_path: Path
+) -> None:
+    done = run_example("digits.py", "--plot", "curves.png")  # Four GPUs are the default.
     assert accuracy(done) >= 97.0
     assert "0 of 4 GPUs are here: simulating 4 in host memory." in done.stdout
     assert "Replicas: 4\n" in done.stdout
+    epochs = re.findall(r"^Epoch (\d+)/30\b.*val_accuracy", done.stdout, re.MULTILINE)
+    assert epochs == [str(epoch) for epoch in range(1, 31)]
     assert (tmp_path / "curves.png").read_bytes().startswith(PNG)
-
-
-@pytest.mark.slow
-def test_default_is_four_gpus_and_a_line_an_epoch(run_example) -> None:
-    done = run_example("digits.py", "--epochs", 2)
-    assert "Replicas: 4\n" in done.stdout
-    assert len(re.findall(r"^Epoch \d/2\b.*val_accuracy", done.stdout, re.MULTILINE)) == 2
-    assert accuracy(done) > 80.0
 
 
 @pytest.mark.slow
@@ -65,8 +61,8 @@ def test_bad_arguments_end_before_training(ended_example, arguments, message: st
 
 @pytest.mark.slow  # It needs matplotlib.
 @pytest.mark.parametrize("plot", ["curves.docx", "curves"])
-def test_plots_that_cannot_be_drawn_end_before_training(ended_program, plot: str) -> None:
-    printed, error = ended_program("digits.py", "--plot", plot)
+def test_plots_that_cannot_be_drawn_end_before_training(ended_example, plot: str) -> None:
+    printed, error = ended_example("digits.py", "--plot", plot)
     assert f"--plot: {plot} needs an ending, one of " in error.splitlines()[-1]
     assert printed == ""
 
