@@ -188,6 +188,11 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         connected = agreed(workers, cards, self._replicas)
         if connected is None:  # Workers without cards never need the other.
             return AcrossWorkers(local, workers, self._replicas)
+        if workers.on_failure != "raise":
+            raise ValueError(
+                "Workers whose cards are connected by NCCL do not go on without one that dies. "
+                f"Received: on_worker_failure={workers.on_failure!r}. {self._how_without_nccl}"
+            )
         from mirrored.distribute.cross_device_ops.nccl_across_workers import NcclAcrossWorkers
 
         return NcclAcrossWorkers(local, workers, self._replicas, connected, self._devices)

@@ -174,3 +174,13 @@ def test_one_worker_that_would_survive_others_is_as_any() -> None:
     strategy = mr.distribute.MultiWorkerMirroredStrategy(on_worker_failure="continue")
     assert strategy.num_replicas_in_sync == 1
     assert strategy.arguments()["on_worker_failure"] == "continue"
+
+
+def test_what_does_not_survive_deaths(monkeypatch: pytest.MonkeyPatch) -> None:
+    strategy: Any = mr.distribute.MultiWorkerMirroredStrategy()
+    monkeypatch.setattr(strategy.workers, "on_failure", "continue")
+    monkeypatch.setattr(multi_worker_strategy, "agreed", lambda *_: object())
+    with pytest.raises(ValueError, match=r"connected by NCCL.*'continue'.*\"RING\""):
+        strategy._over_all([])
+    with pytest.raises(ValueError, match="all workers have the same dataset"):
+        strategy.distribute_datasets_from_function(lambda context: None)
