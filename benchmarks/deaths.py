@@ -16,7 +16,8 @@ from typing import Any
 
 import mirrored as mr
 from benchmarks import machine
-from benchmarks.workloads import TIMED, make_data
+from benchmarks.saving import batches, network
+from benchmarks.workloads import TIMED
 
 POLICIES = ("raise", "continue")
 ROUNDS, DEATH = 9, 20  # The step after which a worker dies.
@@ -38,20 +39,6 @@ class _Death(mr.callbacks.Callback):
             self.seconds = time.time() - float(self.path.read_text(encoding="utf-8"))
 
 
-def _model(name: str, strategy: Any) -> tuple[Any, Any, int]:
-    """Return a compiled model, its data and the number of steps of an epoch."""
-    workload = TIMED[name]
-    x, y = make_data(workload)
-    with strategy.scope():
-        layers: list[Any] = [mr.layers.Input(workload.sizes[:1])]
-        layers += [mr.layers.Dense(size, "relu") for size in workload.sizes[1:-1]]
-        model = mr.Sequential([*layers, mr.layers.Dense(workload.sizes[-1])])
-        loss = mr.losses.SparseCategoricalCrossentropy(from_logits=True)
-        model.compile(mr.optim.SGD(workload.learning_rate, workload.momentum), loss)
-    data = mr.data.Dataset.from_tensor_slices((x, y)).batch(workload.batch).repeat()
-    return model, data, workload.steps
-
-
 def main() -> None:
     """Print the tables, on the first worker that is left."""
     logging.getLogger("mirrored").setLevel(logging.ERROR)
@@ -59,7 +46,10 @@ def main() -> None:
     workers = strategy.workers
     count, rows = workers.count, []
     for name in ("digits", "mnist"):
-        model, data, steps = _model(name, strategy)
+        workload = TIMED[name]
+        with strategy.scope():
+            model = network(workload)
+        data, steps = batches(workload), workload.steps
         seconds: dict[str, list[float]] = {policy: [] for policy in POLICIES}
         for round_ in range(ROUNDS + 1):
             for policy in POLICIES:

@@ -15,7 +15,7 @@ from typing import Any
 
 import mirrored as mr
 from benchmarks import machine
-from benchmarks.workloads import TIMED, make_data
+from benchmarks.workloads import TIMED, Workload, make_data
 
 WAYS: dict[str, bool | None] = {"no save": None, "asynchronous": True, "synchronous": False}
 
@@ -43,6 +43,21 @@ class Save(mr.callbacks.Callback):
             self.seconds.append(time.perf_counter() - start)
 
 
+def network(workload: Workload) -> mr.Model:
+    """Return a compiled model of dense layers."""
+    layers: list[Any] = [mr.layers.Input(workload.sizes[:1])]
+    layers += [mr.layers.Dense(size, "relu") for size in workload.sizes[1:-1]]
+    model = mr.Sequential([*layers, mr.layers.Dense(workload.sizes[-1])])
+    loss = mr.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(mr.optim.SGD(workload.learning_rate, workload.momentum), loss)
+    return model
+
+
+def batches(workload: Workload) -> mr.data.Dataset:
+    """Return the batches that it trains on, over and over."""
+    return mr.data.Dataset.from_tensor_slices(make_data(workload)).batch(workload.batch).repeat()
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -53,13 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     logging.getLogger("mirrored").setLevel(logging.WARNING)
     workload = TIMED["wide"]
-    x, y = make_data(workload)
-    layers: list[Any] = [mr.layers.Input(workload.sizes[:1])]
-    layers += [mr.layers.Dense(size, "relu") for size in workload.sizes[1:-1]]
-    model = mr.Sequential([*layers, mr.layers.Dense(workload.sizes[-1])])
-    loss = mr.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(mr.optim.SGD(workload.learning_rate, workload.momentum), loss)
-    data = mr.data.Dataset.from_tensor_slices((x, y)).batch(workload.batch).repeat()
+    model, data = network(workload), batches(workload)
     seconds: dict[str, list[float]] = {way: [] for way in WAYS}
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         path = Path(folder, "checkpoint")
