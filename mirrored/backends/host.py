@@ -170,7 +170,9 @@ class HostPlace:
             OutOfPoolMemory: The pool's limit, or the host's memory, does not allow it; none are
                 counted then.
         """
-        total = sum([nbytes for _, nbytes in wanted])
+        total = 0
+        for _, nbytes in wanted:  # A list would be another call, for each program that runs.
+            total += nbytes
         _counting(pool).reserve(total)
         storages: list[Storage] = []
         try:

@@ -74,9 +74,15 @@ class Tracker:
         Args:
             parts: The parts, each once.
         """
-        left = {id(part): part for part in parts}
-        known = [left.pop(key) for key in self._parts if key in left]
-        return [*known, *left.values()]
+        left: dict[int, _Part] = {}
+        for part in parts:
+            left[id(part)] = part
+        known: list[_Part] = []
+        for key in self._parts:
+            if key in left:
+                known.append(left.pop(key))
+        known.extend(left.values())
+        return known
 
 
 class Part:

@@ -450,7 +450,7 @@ import mirrored as mr
 
 checkpoint = mr.train.Checkpoint(value=mr.Variable(mr.ones((300, 100))))
 if sys.argv[2] == "full":
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
 checkpoint.write(sys.argv[1], asynchronous=True)
 """
 
