@@ -104,7 +104,7 @@ def is_mapped(path: Path) -> bool:
 def compare(result: dict[str, Any], kind: str, replicas: int | None, who: str) -> None:
     wanted = expected(kind, replicas)
     steps = result.pop("steps")
-    assert steps == (wanted["steps"] if kind == "fit" else pytest.approx(wanted["steps"])), who
+    assert steps == (pytest.approx(wanted["steps"]) if kind == "loop" else wanted["steps"]), who
     assert result.keys() == wanted.keys() - {"steps"}, who
     for name, value in result.items():
         if replicas is None:
@@ -142,6 +142,16 @@ def test_signals_end_one_worker_and_loops_take_a_step_again(tmp_path: Path) -> N
     launch(4, runs, tmp_path)
 
 
+@pytest.mark.openmpi
+def test_what_replicas_of_a_dead_worker_counted_stays(tmp_path: Path) -> None:
+    """Metrics of each replica, recorded and op by op, with fixed replicas and without."""
+    runs = [
+        ("count", 8, Death(0, "with a sum that others lack", 16)),
+        ("count", None, Death(2, "before a sum", 80)),
+    ]
+    launch(3, runs, tmp_path)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(100))
 def test_deaths_at_random_moments_leave_what_one_device_leaves(seed: int, tmp_path: Path) -> None:
@@ -149,7 +159,7 @@ def test_deaths_at_random_moments_leave_what_one_device_leaves(seed: int, tmp_pa
     count = draws.randint(2, 4)
     ranks = draws.sample(range(count), draws.randint(1, count - 1))
     replicas = draws.choice([8, None])
-    kind = draws.choice(["fit", "fit", "loop"])
+    kind = draws.choice(["fit", "count", "loop"])
     runs = [
         (kind, replicas, Death(rank, "timer", draws.random() * (0.4 if kind == "fit" else 0.25)))
         for rank in ranks

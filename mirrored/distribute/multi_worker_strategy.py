@@ -50,7 +50,7 @@ from mirrored.ops.spec import FLOATS, DType, bool_
 from mirrored.ops.tensor import Tensor
 from mirrored.program import Graph
 from mirrored.program.variable_access import Moves
-from mirrored.variables import Variable
+from mirrored.variables import Variable, VariableAggregation
 from mirrored.variables.flat import packing_order
 from mirrored.workers import Workers, connect
 
@@ -173,6 +173,8 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
                 for variable in [*self._variables.values()]:
                     variable.share()
             self._number_replicas()
+        for variable in self._on_read_variables():
+            variable.take_over()
         Moves.count += 1  # Functions that were recorded for other shares are recorded again.
         if workers.is_chief and logger.level == _QUIET:
             logger.setLevel(logging.NOTSET)
@@ -265,7 +267,36 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         if self._workers.count > 1 and not isinstance(variable, SyncOnReadVariable):
             self._unsent.append(variable)
         self._variables[id(variable)] = variable
+        is_reduced = variable.aggregation is not VariableAggregation.NONE
+        may_die = self._workers.on_failure != "raise" and not self._is_alone
+        if isinstance(variable, SyncOnReadVariable) and may_die and is_reduced:
+            variable.keep()
         return variable
+
+    def _on_read_variables(self) -> list[SyncOnReadVariable]:
+        variables = [*self._variables.values()]
+        return [state for state in variables if isinstance(state, SyncOnReadVariable)]
+
+    def _keep_counts(self) -> None:
+        """Give all workers what replicas have written to variables of their own; see `Strategy`."""
+        if self._is_alone or self._workers.on_failure == "raise":
+            return
+        written = [state for state in self._on_read_variables() if state.pop_written()]
+        for dtype in dict.fromkeys(state.dtype for state in written):
+            alike = [state for state in written if state.dtype == dtype]
+            parts = []
+            for replica in range(self.local_replicas):
+                with only(), self.replica_scope(replica):
+                    own = [state.copies[replica].read_value() for state in alike]
+                    rows = [ops.reshape(value, (1, value.size)) for value in own]
+                    parts.append(ops.concat(rows, axis=1))
+            of_all, start = self._joined(parts, 0, self._replica_counts)[0], 0
+            for state in alike:
+                kept, stop = state.kept, start + state.size
+                if kept is not None:
+                    with only(), devices.device(kept.device):
+                        kept.assign(ops.reshape(of_all[:, start:stop], kept.shape))
+                start = stop
 
     def _send_variables(self) -> None:
         """Give variables that are new the first worker's values.
@@ -468,13 +499,21 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             start += part.shape[axis]
         return Mirrored(per_replica_copies(gathered, self.devices)), PerReplica(starts)
 
-    def _joined(self, parts: list[Tensor], axis: int) -> tuple[Tensor, int]:
-        """Return the tensors of all workers' replicas joined, and where this worker's begin."""
+    def _joined(
+        self, parts: list[Tensor], axis: int, sizes: Sequence[int] | None = None
+    ) -> tuple[Tensor, int]:
+        """Return the tensors of all workers' replicas joined, and where this worker's begin.
+
+        Args:
+            parts: The tensors of this worker's replicas.
+            axis: The axis.
+            sizes: How long each worker's part is; None: they are compared.
+        """
         own = super().gather_parts(parts, axis)
         if self._is_alone:
             return own, 0
         along = axis % own.ndim
-        sizes = self._sizes_along(parts, own, along)
+        sizes = sizes or self._sizes_along(parts, own, along)
         before, after = sum(sizes[: self._workers.rank]), sum(sizes[self._workers.rank + 1 :])
         if not any(sizes):
             return own, 0

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mirrored import devices, ops
 from mirrored._contexts import Within
@@ -17,6 +18,7 @@ from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.distributed_variables import REDUCED, DistributedVariable
 from mirrored.distribute.global_batch import global_batch
 from mirrored.distribute.per_replica import DistributedValues, PerReplica, check_part_count, select
+from mirrored.errors import WorkersChangedError
 from mirrored.ops.add_n import tree_sum
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import only
@@ -73,21 +75,95 @@ class SyncOnReadVariable(DistributedVariable):
         6.0
     """
 
-    __slots__ = ()
+    __slots__ = ("_is_written", "_kept")
+
+    def __init__(self, strategy: Any, copies: Sequence[DeviceVariable]) -> None:
+        # The copies of the replicas of all workers, in rows, where workers may die.
+        self._kept: DeviceVariable | None = None
+        self._is_written = False  # Whether replicas have written since these were gathered.
+        super().__init__(strategy, copies)
 
     def share(self) -> None:
-        """Let each replica use its copy; replicas that have come from other workers get new ones.
-
-        What the others had counted with theirs is lost.
-        """
-        state = None
+        """Let each replica use its copy; replicas of workers that died get new ones."""
         for device in self._strategy.devices[len(self._copies) :]:
-            if state is None:
-                state = self._copies[0].state()
-                if self.aggregation is VariableAggregation.SUM:
-                    state = state._replace(value=np.zeros_like(state.value))
-            self._copies = (*self._copies, state.restored(device))
+            self._copies = (*self._copies, self._copies[0].state().restored(device))
         self._by_replica = self._copies
+
+    # ------------------------------------------------------------------ the death of workers
+
+    @property
+    def kept(self) -> DeviceVariable | None:
+        """The copies of the replicas of all workers, as rows; None where no worker may die."""
+        return self._kept
+
+    @property
+    def is_kept_outside(self) -> bool:
+        """Whether the code runs outside replicas, and workers may die."""
+        return self._kept is not None and not self._in_replica
+
+    def keep(self, rows: NDArray[Any] | None = None) -> None:
+        """Keep what the replicas of all workers have from now on, in case that workers die.
+
+        Args:
+            rows: A row for each replica; None: all have the first copy's value.
+        """
+        state = self._copies[0].state()
+        if rows is None:
+            count = self._strategy.num_replicas_in_sync
+            rows = np.repeat(state.value[np.newaxis], count, axis=0)
+        state = state._replace(value=rows, name=f"{self.name}/replicas")
+        self._kept = state.restored(self._copies[0].device)
+
+    def pop_written(self) -> bool:
+        """Return whether replicas have written it since the last call, and it is kept."""
+        is_written, self._is_written = self._is_written, False
+        return is_written and self._kept is not None
+
+    def take_over(self) -> None:
+        """Give each replica its kept value after workers have died.
+
+        With another number of replicas, the first one gets the sum.
+        """
+        self._is_written = False
+        if self._kept is None:
+            return
+        strategy, rows = self._strategy, self._kept.numpy()
+        count = strategy.num_replicas_in_sync
+        if len(rows) != count:
+            rows = np.repeat(self._aggregated(rows)[np.newaxis], count, axis=0)
+            if self.aggregation is VariableAggregation.SUM:
+                rows[1:] = 0
+            self.keep(rows)
+        for copy, row in zip(self._copies, rows[strategy.first_replica :], strict=False):
+            copy.assign(row)
+        if count == len(self._copies):
+            self._kept = None  # The last worker has nobody to keep them for.
+
+    def _aggregated(self, values: Sequence[Any]) -> NDArray[Any]:
+        """Return what the values of replicas are together, on the host."""
+        if self.aggregation not in REDUCED:
+            return np.asarray(values[0])
+        if self._strategy.lanes:
+            total = tree_sum(list(values), np.add)
+        else:
+            total = np.sum(values, axis=0, dtype=self.dtype)
+        if self.aggregation is VariableAggregation.MEAN:
+            total = (total / len(values)).astype(self.dtype)
+        return np.asarray(total)
+
+    def _kept_pairs(self, method: str, value: Any) -> list[tuple[DeviceVariable, Prepared]]:
+        """Return what a write outside replicas makes of the kept values."""
+        if self._kept is None or isinstance(value, DistributedValues):
+            return []
+        with only(), devices.device(self._kept.device):
+            value, count = adopt(value, self.dtype), self._kept.shape[0]
+            rows = [value] * count
+            if self.aggregation is VariableAggregation.SUM:
+                if writes_once():
+                    rows[1:] = [ops.zeros(self.shape, self.dtype)] * (count - 1)
+                else:
+                    rows = [self._share(number, value) for number in range(count)]
+            return self._kept.prepare(method, ops.stack(rows))
 
     def whole(self) -> VariableState:
         """Return the state of a variable with the aggregated value."""
@@ -96,14 +172,7 @@ class SyncOnReadVariable(DistributedVariable):
             return states[0]
         if self._strategy.num_replicas_in_sync > len(states):
             return states[0]._replace(value=self.read_value().numpy())
-        values = [state.value for state in states]
-        if self._strategy.lanes:
-            total = tree_sum(values, np.add)
-        else:
-            total = np.sum(values, axis=0, dtype=self.dtype)
-        if self.aggregation is VariableAggregation.MEAN:
-            total = (total / len(states)).astype(self.dtype)
-        return states[0]._replace(value=np.asarray(total))
+        return states[0]._replace(value=self._aggregated([state.value for state in states]))
 
     @staticmethod
     def reading_totals(variables: Sequence[Variable]) -> Within:
@@ -164,17 +233,26 @@ class SyncOnReadVariable(DistributedVariable):
                 "replicas, and its copies differ. Create it with an `aggregation`, or read its "
                 "copies with strategy.experimental_local_results."
             )
-        if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
-            return self._strategy.of_first_replica(read(self._copies[0]))
         if len(self._copies) == 1 == self._strategy.num_replicas_in_sync:
             return read(self._copies[0])
-        op = ReduceOp[self.aggregation.name]
-        parts = PerReplica([read(copy) for copy in self._copies])
-        return cast(Tensor, self._strategy.reduce(op, parts, axis=None))
+        try:
+            if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
+                return self._strategy.of_first_replica(read(self._copies[0]))
+            parts = PerReplica([read(copy) for copy in self._copies])
+            op = ReduceOp[self.aggregation.name]
+            return cast(Tensor, self._strategy.reduce(op, parts, axis=None))
+        except WorkersChangedError:  # All workers that are left take this path.
+            if self._kept is None:
+                raise
+            return adopt(self._aggregated(self._kept.numpy()), self.dtype)
 
     @property
     def counts(self) -> bool:
-        """Whether the running code may write it: not a replica without examples in `fit`'s step."""
+        """Whether the running code may write it: not a replica without examples in `fit`'s step.
+
+        Replicas ask it before they write, also those that may not.
+        """
+        self._is_written = self._is_written or self._in_replica
         batch, context = global_batch(), get_replica_context()
         if batch is None or context is None:
             return True
@@ -196,7 +274,7 @@ class SyncOnReadVariable(DistributedVariable):
         check_part_count(value, len(self._copies), f" for the variable {self.name!r}")
         summed = self.aggregation is VariableAggregation.SUM
         if summed and writes_once():
-            return self._to_first(method, value)
+            return self._to_first(method, value) + self._kept_pairs(method, value)
         if summed and method != "assign":
             raise ValueError(
                 f"SyncOnReadVariable does not support `{method}` in cross-replica context when "
@@ -207,9 +285,10 @@ class SyncOnReadVariable(DistributedVariable):
         for replica, copy in enumerate(self._copies):
             part = select(replica, value) if isinstance(value, DistributedValues) else value
             if summed and part is value:
-                part = self._share(replica, value)
+                with devices.device(copy.device):
+                    part = self._share(self._strategy.first_replica + replica, value)
             pairs += copy.prepare(method, part)
-        return pairs
+        return pairs + self._kept_pairs(method, value)
 
     def _to_first(self, method: str, value: Any) -> list[tuple[DeviceVariable, Prepared]]:
         """Return the copies' new values if the first replica holds the whole value."""
@@ -225,18 +304,16 @@ class SyncOnReadVariable(DistributedVariable):
             pairs += [pair for copy in others for pair in copy.prepare(method, zeros)]
         return pairs
 
-    def _share(self, replica: int, value: Any) -> Tensor:
+    def _share(self, number: int, value: Any) -> Tensor:
         """Return a replica's part of a value that is the sum of the copies."""
-        count, number = self._strategy.num_replicas_in_sync, self._strategy.first_replica + replica
-        with devices.device(self._copies[replica].device):
-            total = adopt(value, self.dtype)
-            if count == 1:
-                return total
-            if self.dtype in FLOATS:
-                return total / float(count)
-            # Shares are whole numbers: the first replica's is what the others leave.
-            share = ops.cast(total / count, self.dtype)
-            return share if number else total - share * (count - 1)
+        count, total = self._strategy.num_replicas_in_sync, adopt(value, self.dtype)
+        if count == 1:
+            return total
+        if self.dtype in FLOATS:
+            return total / float(count)
+        # Shares are whole numbers: the first replica's is what the others leave.
+        share = ops.cast(total / count, self.dtype)
+        return share if number else total - share * (count - 1)
 
 
 def _keep_of_first(xp: Any, out: Any, x: Any, _: Any, *, is_first: bool) -> None:

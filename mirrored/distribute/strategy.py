@@ -303,7 +303,11 @@ class Strategy(StrategyBase, _overrides.Subclassable):
                 [(tuple(select(i, list(args))), select(i, kwargs)) for i in range(count)],
                 _positions(self, (args, kwargs)),
             )
+            self._keep_counts()
         return regroup(results) if count > 1 else results[0]
+
+    def _keep_counts(self) -> None:
+        """Keep what replicas have written to variables of their own, where workers may die."""
 
     def check_replicas(self, variables: Any = None, *, step: int | None = None) -> None:
         """Compare the copies of mirrored variables, and raise an error if one has other bits.

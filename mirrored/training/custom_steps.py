@@ -24,6 +24,7 @@ from mirrored.training.running_means import EpochLogs, LatestLogs, RunningMeans
 from mirrored.training.step import Shards, Step, Totals, middles_of, undone_on_failure, with_check
 from mirrored.training.utilities import pack_x_y_sample_weight
 from mirrored.variables import Variable
+from mirrored.variables.device_variable import Undone
 
 
 def means_of(plan: RunPlan, kind: str, *, goes_on: bool = False) -> EpochLogs:
@@ -138,7 +139,8 @@ class CustomStep(Step):
         ]
         variables += [v for metric in self._model.metrics for v in metric.variables]
         try:
-            with undone_on_failure(variables):
+            # The second takes back what is kept of replicas too, where workers die.
+            with undone_on_failure(variables), Undone().after_failure():
                 yield
         except BaseException:
             for optimizer, known in zip(optimizers, slots, strict=True):

@@ -193,6 +193,7 @@ def loop(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
         model = mr.Sequential([mr.layers.Input(shape=(6,)), *layers])
         optimizer = mr.optimizers.SGD(0.1, momentum=0.9)
         optimizer.build(model.trainable_variables)
+        seen, total = mr.metrics.Sum(), mr.metrics.Sum()
     dataset = mr.data.Dataset.from_tensor_slices((x, y)).shuffle(60, seed=3).batch(12).repeat()
     batches = iter(strategy.experimental_distribute_dataset(dataset))
 
@@ -201,6 +202,7 @@ def loop(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
             loss = mr.reduce_sum((model(x, training=True) - y) ** 2) / 12
         gradients = tape.gradient(loss, model.trainable_variables)
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        seen.update_state(x)
         return loss
 
     @mr.function  # type: ignore[untyped-decorator]
@@ -221,8 +223,10 @@ def loop(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
     for number in range(12):
         time.sleep(0.02)  # For deaths at random.
         losses.append(step(batches) if number % 4 else eager_step(batches))
+        total.update_state(losses[-1])
     own = [*model.get_weights(), *(variable.numpy() for variable in optimizer.variables)]
-    return {**{f"weight {i}": value for i, value in enumerate(own)}, "steps": losses}
+    arrays = {f"weight {i}": value for i, value in enumerate(own)}
+    return {**arrays, "seen": float(seen.result()), "sum": float(total.result()), "steps": losses}
 
 
 def pretend_hosts() -> None:
@@ -242,7 +246,59 @@ def pretend_hosts() -> None:
     layout.arrange = mpi_workers.arrange = arranged
 
 
-KINDS = {"fit": train, "loop": loop}
+class _Largest(mr.metrics.Metric):  # type: ignore[misc]
+    """Adds up the largest output of each batch: shards of a batch do not add up to it."""
+
+    def __init__(self) -> None:
+        super().__init__(name="largest")
+        self.total = self.add_weight(name="total", initializer="zeros")
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        self.total.assign_add(mr.reduce_max(y_pred))
+
+    def result(self) -> Any:
+        return self.total
+
+
+class _Counting(mr.Model):  # type: ignore[misc]
+    """Counts with variables of its replicas in a custom step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = mr.layers.Dense(1, activation="sigmoid")
+        self.squares = mr.metrics.Sum(name="squares")
+
+    def call(self, x: Any) -> Any:
+        return self.dense(x)
+
+    def train_step(self, data: Any) -> Any:
+        logs = super().train_step(data)
+        self.squares.update_state(self(data[0]) ** 2)
+        return {**logs, "squares": self.squares.result()}
+
+
+def count(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
+    """Return what models leave whose replicas count: recorded, and op by op."""
+    del folder
+    random = np.random.default_rng(2)
+    x, y = random.normal(size=(53, 6)), random.integers(0, 2, (53, 1))
+    arrays, hooks = {}, _Hooks(killer)
+    killer.arm()
+    for eager in (False, True):
+        mr.keras.utils.set_random_seed(7)
+        with strategy.scope():
+            model = _Counting()
+            optimizer = mr.optimizers.Adam(0.01)
+            metrics = [mr.metrics.AUC(name="auc"), _Largest()]
+            model.compile(optimizer, "mse", metrics=metrics, run_eagerly=eager)
+        given = {"batch_size": 8, "verbose": 0, "callbacks": [hooks]}
+        history = model.fit(x, y, epochs=2, validation_data=(x[:20], y[:20]), **given)
+        values = {**history.history, "evaluated": model.evaluate(x, y, **given)}
+        arrays |= {f"{key}, eager={eager}": np.array(value) for key, value in values.items()}
+    return {**arrays, "steps": hooks.steps}
+
+
+KINDS = {"fit": train, "loop": loop, "count": count}
 
 
 def main(folder: Path) -> None:

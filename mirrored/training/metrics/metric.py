@@ -21,7 +21,7 @@ from mirrored.distribute import (
     get_strategy,
 )
 from mirrored.distribute.global_batch import assumed_replicas, global_batch
-from mirrored.distribute.on_read_variables import writes_once
+from mirrored.distribute.on_read_variables import writes_once, writing_once
 from mirrored.layers import initializers
 from mirrored.layers.weights import find
 from mirrored.program.variable_access import room_in_force
@@ -253,6 +253,10 @@ def add(variable: Variable, value: Any) -> None:
     if isinstance(variable, SyncOnReadVariable) and not variable.counts:
         return
     # Outside replicas the first one's copy gets it: it is the sum that counts.
+    if isinstance(variable, SyncOnReadVariable) and variable.is_kept_outside:
+        with writing_once():
+            variable.assign_add(ops.cast(value, variable.dtype))
+        return
     copy = variable
     if isinstance(variable, DistributedVariable) and not writes_once():
         copy = variable.local()
