@@ -151,7 +151,8 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         own = len(self._devices), cards_of(self._devices, self._options)
         counts, cards = zip(*workers.gather(own, "replicas and their devices"), strict=True)
         self._replica_counts: tuple[int, ...] = counts  # By rank.
-        self.first_replica = sum(counts[: workers.rank])
+        self._rank = workers.rank  # That of the workers changes before replicas are shared out.
+        self.first_replica = sum(counts[: self._rank])
         self._replicas = sum(counts)
         self._cross_device_ops = self._local_ops
         if workers.count > 1:
@@ -514,7 +515,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             return own, 0
         along = axis % own.ndim
         sizes = sizes or self._sizes_along(parts, own, along)
-        before, after = sum(sizes[: self._workers.rank]), sum(sizes[self._workers.rank + 1 :])
+        before, after = sum(sizes[: self._rank]), sum(sizes[self._rank + 1 :])
         if not any(sizes):
             return own, 0
 
