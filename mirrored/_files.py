@@ -126,7 +126,7 @@ class Company(Protocol):
 
     @property
     def changes(self) -> int:
-        """How often processes have died, and the others gone on."""
+        """How often processes have died or joined; negative: this one has not joined yet."""
 
     @property
     def goes_on(self) -> bool:
@@ -180,6 +180,11 @@ def goes_on() -> bool:
     """Return whether other processes go on where this one dies."""
     others = _others()
     return others is not None and others.goes_on
+
+
+def has_joined() -> bool:
+    """Return False in a process that will take the place of one that has died."""
+    return _changes() >= 0
 
 
 def trains_together() -> bool:

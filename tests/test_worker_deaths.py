@@ -43,17 +43,22 @@ def expected(kind: str, replicas: int | None) -> dict[str, Any]:
 
 
 def launch(
-    count: int, runs: list[tuple[str, int | None, Death]], folder: Path, hosts: str = ""
-) -> None:
-    """Start workers of which one dies in each run, and compare what they leave with one device.
+    count: int,
+    runs: list[tuple[str, int | None, list[Death]]],
+    folder: Path,
+    hosts: str = "",
+    policy: str = "continue",
+) -> str:
+    """Return stderr of workers of which some die; compare what they leave with one device.
 
     Args:
         count: The number of workers.
         runs: What they do, for how many replicas, and who dies when.
         folder: Where they write.
         hosts: Whether pairs of them pretend to be on another host: "yes" or nothing.
+        policy: Their `on_worker_failure`.
     """
-    (folder / "runs").write_bytes(pickle.dumps(runs))
+    (folder / "runs").write_bytes(pickle.dumps((policy, runs)))
     shared = shared_files()
     program = Path(__file__).parent / "support" / "dying_workers.py"
     start = [_ENVIRONMENT / "bin" / "mpiexec", "--oversubscribe", "--with-ft", "ulfm", "-n", count]
@@ -73,16 +78,17 @@ def launch(
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    dead = {death.rank for *_, death in runs}
+    dead = {death.rank for *_, deaths in runs for death in deaths}
     ended = {rank for rank in range(count) if (folder / f"worker{rank}").exists()}
     left = set(range(count)) - dead
     # After some seconds a worker may have ended before it dies.
-    assert left <= ended if runs[-1][2].place == "timer" else left == ended, done.stderr
-    for rank in left:
-        results = pickle.loads((folder / f"worker{rank}").read_bytes())
-        for (kind, replicas, death), result in zip(runs, results, strict=True):
-            compare(result, kind, replicas, f"worker {rank} of {kind} after {death}")
+    assert left <= ended if runs[-1][2][0].place == "timer" else left == ended, done.stderr
+    for path in folder.glob("worker*"):
+        results = pickle.loads(path.read_bytes())
+        for (kind, replicas, deaths), result in zip(runs, results, strict=True):
+            compare(result, kind, replicas, f"{path.name} of {kind} after {deaths}")
     assert not {path for path in shared_files() - shared if not is_mapped(path)}
+    return done.stderr
 
 
 def shared_files() -> set[Path]:
@@ -104,6 +110,9 @@ def is_mapped(path: Path) -> bool:
 def compare(result: dict[str, Any], kind: str, replicas: int | None, who: str) -> None:
     wanted = expected(kind, replicas)
     steps = result.pop("steps")
+    if "_new" in who:  # It has seen the last ones.
+        assert steps
+        steps = [*wanted["steps"][: -len(steps)], *steps]
     assert steps == (pytest.approx(wanted["steps"]) if kind == "loop" else wanted["steps"]), who
     assert result.keys() == wanted.keys() - {"steps"}, who
     for name, value in result.items():
@@ -125,7 +134,7 @@ def test_a_death_at_each_place_leaves_what_one_device_leaves(job: int, tmp_path:
     replicas = 8 if job % 2 else None
     places = PLACES[job::4]
     runs = [
-        ("fit", replicas, Death(rank, place, 3 if "sum" in place or "callback" in place else 0))
+        ("fit", replicas, [Death(rank, place, 3 if "sum" in place or "callback" in place else 0)])
         for rank, place in zip(_ORDERS[job], places, strict=True)
     ]
     launch(4, runs, tmp_path)
@@ -135,9 +144,9 @@ def test_a_death_at_each_place_leaves_what_one_device_leaves(job: int, tmp_path:
 def test_signals_end_one_worker_and_loops_take_a_step_again(tmp_path: Path) -> None:
     """A loop has two sums, of which the second comes after the update; some steps are eager."""
     runs = [
-        ("fit", None, Death(1, "in a callback", 4, by=signal.SIGTERM)),
-        ("loop", None, Death(0, "with a sum that others lack", 6)),
-        ("loop", 8, Death(3, "in a gather", 25, by=signal.SIGSTOP)),
+        ("fit", None, [Death(1, "in a callback", 4, by=signal.SIGTERM)]),
+        ("loop", None, [Death(0, "with a sum that others lack", 6)]),
+        ("loop", 8, [Death(3, "in a gather", 25, by=signal.SIGSTOP)]),
     ]
     launch(4, runs, tmp_path)
 
@@ -146,10 +155,19 @@ def test_signals_end_one_worker_and_loops_take_a_step_again(tmp_path: Path) -> N
 def test_what_replicas_of_a_dead_worker_counted_stays(tmp_path: Path) -> None:
     """Metrics of each replica, recorded and op by op, with fixed replicas and without."""
     runs = [
-        ("count", 8, Death(0, "with a sum that others lack", 16)),
-        ("count", None, Death(2, "before a sum", 80)),
+        ("count", 8, [Death(0, "with a sum that others lack", 16)]),
+        ("count", None, [Death(2, "before a sum", 80)]),
     ]
     launch(3, runs, tmp_path)
+
+
+@pytest.mark.openmpi
+def test_new_processes_take_the_places_of_workers_that_die(tmp_path: Path) -> None:
+    """One dies in the middle of an epoch, and the first one later, between sum and update."""
+    deaths = [Death(2, "in a callback", 3), Death(0, "between sum and update", 12)]
+    errors = launch(3, [("fit", 8, deaths)], tmp_path, policy="replace")
+    assert errors.count("1 worker(s) joined") == 2, errors
+    assert len([*tmp_path.glob("worker_new*")]) == 2, errors
 
 
 @pytest.mark.long
@@ -160,8 +178,10 @@ def test_deaths_at_random_moments_leave_what_one_device_leaves(seed: int, tmp_pa
     ranks = draws.sample(range(count), draws.randint(1, count - 1))
     replicas = draws.choice([8, None])
     kind = draws.choice(["fit", "count", "loop"])
-    runs = [
-        (kind, replicas, Death(rank, "timer", draws.random() * (0.4 if kind == "fit" else 0.25)))
-        for rank in ranks
-    ]
-    launch(count, runs, tmp_path, draws.choice(["", "yes"]))
+    longest = 0.4 if kind == "fit" else 0.25
+    deaths = [Death(rank, "timer", draws.random() * longest) for rank in ranks]
+    hosts = draws.choice(["", "yes"])
+    if kind == "fit" and seed % 2:
+        launch(count, [(kind, replicas, deaths)], tmp_path, policy="replace")
+    else:
+        launch(count, [(kind, replicas, [death]) for death in deaths], tmp_path, hosts)

@@ -57,7 +57,7 @@ from mirrored.workers import Workers, connect
 # Of what is logged, how much a worker tells that is not the first; no program sets such a level.
 _QUIET = logging.WARNING - 1
 _strategies: WeakSet["MultiWorkerMirroredStrategy"] = WeakSet()
-ON_WORKER_FAILURE = ("raise", "continue")
+ON_WORKER_FAILURE = ("raise", "continue", "replace")
 
 
 class MultiWorkerMirroredStrategy(MirroredStrategy):
@@ -127,6 +127,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             )
         workers.go_on(on_worker_failure, min_workers)
         self.generation = workers.generation
+        self.replaces_workers = workers.on_failure == "replace"
         self._on_worker_failure, self._min_workers = on_worker_failure, min_workers
         if not workers.is_chief and logger.level == logging.NOTSET:
             logger.setLevel(_QUIET)  # The first one tells what is alike on all.
@@ -165,6 +166,8 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         workers = self._workers
         if self.generation == workers.generation:
             return False
+        if self.generation < 0:  # This process has joined, with the first worker's values.
+            self._unsent.clear()
         while self.generation != workers.generation:  # More may die meanwhile.
             self.generation = workers.generation
             if self._replicas_of_all is not None:
@@ -305,7 +308,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         Raises:
             WorkerError: The workers have made different ones.
         """
-        if not self._unsent or active_recorder() is not None:
+        if not self._unsent or self.generation < 0 or active_recorder() is not None:
             return
         context = get_replica_context()
         if context is not None and context.strategy is self:
@@ -551,6 +554,16 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
                 f"along one axis. Received: along axis {axis}, by worker, {by_worker}."
             )
         return [size for size, _ in by_worker]
+
+
+def require_no_replacing() -> None:
+    """Raise ValueError where a strategy replaces workers, which happens in `fit` only."""
+    if any(strategy.replaces_workers for strategy in _strategies):
+        raise ValueError(
+            "In custom loops nothing starts processes in place of workers that died. Received: "
+            '`mr.distribute.elastic` with on_worker_failure="replace". Train by `fit`, or create '
+            'the strategy with on_worker_failure="continue".'
+        )
 
 
 def reform_all() -> None:

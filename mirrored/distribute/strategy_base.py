@@ -117,6 +117,9 @@ class StrategyBase:
         count = self.num_replicas_in_sync
         return count, 0, count
 
+    # Whether new processes take the places of workers that die.
+    replaces_workers = False
+
     def reform(self) -> bool:
         """Share the work out again where workers have died; return whether they had."""
         return False

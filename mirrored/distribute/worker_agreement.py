@@ -170,7 +170,7 @@ class WorkerFiles:
 
     @property
     def changes(self) -> int:
-        """How often workers have died, and the others gone on."""
+        """How often workers have died or joined; negative: this one has not joined yet."""
         return self._workers.generation
 
     @property

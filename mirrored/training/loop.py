@@ -23,6 +23,7 @@ from mirrored.training.callbacks.callback import check_verbose
 from mirrored.training.compilation import begin_running
 from mirrored.training.custom_steps import means_of
 from mirrored.training.eager_steps import EagerSteps
+from mirrored.training.fit_joining import Joining
 from mirrored.training.fit_state import FitState
 from mirrored.training.inputs import epochs_of, epochs_to_validate, fit_epochs, prepare
 from mirrored.training.recorded_steps import RecordedSteps
@@ -77,6 +78,7 @@ def fit(
                 if getattr(model, "stop_training", None) is not False:
                     model.stop_training = False
                 state.epoch = initial_epoch
+                joining = Joining(plan, state) if plan.strategy.replaces_workers else None
                 for backup in state.backups:
                     backup._follow_fit(state)
                 hooks.on_train_begin()
@@ -85,9 +87,11 @@ def fit(
                     state.resume()
                 logs = state.logs
                 for epoch in range(state.epoch, 0 if state.has_stopped else epochs):
+                    if joining is not None and not state.batches:
+                        joining.meet(0, steps.reform)
                     if not trained.begin():
                         break
-                    logs = _train_epoch(plan, steps, trained, hooks, guard, state)
+                    logs = _train_epoch(plan, steps, trained, hooks, guard, state, joining)
                     if validated is not None and epoch + 1 in to_validate and validated.begin():
                         results = _evaluate_batches(plan, steps, validated, hooks)
                         logs |= {f"val_{name}": value for name, value in results.items()}
@@ -124,6 +128,7 @@ def _train_epoch(
     callbacks: CallbackList,
     guard: InterruptGuard,
     state: FitState,
+    joining: Joining | None,
 ) -> dict[str, float]:
     epoch, means = state.epoch, means_of(plan, "train")
     state.means = means
@@ -138,7 +143,9 @@ def _train_epoch(
             while span is not None:  # More than once only where a signal has cut it.
                 callbacks.on_train_batch_begin(before)
                 where = f"of epoch {epoch + 1}"
-                done, error = _train(steps, span, means, guard, where, before, state.is_ending)
+                done, error = _train(
+                    steps, span, means, guard, where, before, state.is_ending, joining
+                )
                 before += done
                 after = state.batches = before
                 if error is not None and not callbacks.look_at_losses:
@@ -165,10 +172,12 @@ def _train(
     epoch: str,
     before: int,
     is_ending: Callable[[], bool] = bool,
+    joining: Joining | None = None,
 ) -> tuple[int, NonFiniteLossError | None]:
     """Take the steps of one execution; `before` is how many of the epoch came before it.
 
-    Where `is_ending` returns True they end after the step that runs.
+    Where `is_ending` returns True they end after the step that runs. Before each one in which
+    workers are to join, `joining` lets them.
 
     Return how many there were, the one included whose loss was not finite; and its error.
     """
@@ -186,6 +195,8 @@ def _train(
     while done < span.count and not (done and is_ending()):
         if failed:  # A save that a thread has made.
             raise_failed()
+        if joining is not None and before + done:
+            joining.meet(before + done, steps.reform)
         begun, left = done, span.after(done) if done else span
         try:
             with guard.step():

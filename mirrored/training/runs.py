@@ -10,6 +10,7 @@ from mirrored.errors import OutOfRangeError
 from mirrored.program import PeekingIterator
 from mirrored.training import loop
 from mirrored.training.callbacks import History
+from mirrored.training.fit_joining import finished_runs
 from mirrored.training.run_plan import RunPlan
 from mirrored.training.running_means import in_order
 from mirrored.training.step import joined
@@ -105,19 +106,24 @@ def fit(
     model: "Model", training: DataArguments, validation: DataArguments, **options: Any
 ) -> History:
     """Train a model; `loop.fit` says what the arguments mean."""
-    return loop.fit(planned(model, "fit"), training, validation, **options)
+    history: History = finished_runs.run(
+        model, lambda: loop.fit(planned(model, "fit"), training, validation, **options)
+    )
+    return history
 
 
 def evaluate(model: "Model", data: DataArguments, return_dict: bool, **options: Any) -> Any:
     """Return the loss and the metrics; `loop.evaluate` says what the arguments mean."""
-    logs = loop.evaluate(planned(model, "evaluate"), data, **options)
+    logs = finished_runs.run(
+        model, lambda: loop.evaluate(planned(model, "evaluate"), data, **options)
+    )
     return logs if return_dict else in_order(model, logs)
 
 
 def predict(model: "Model", data: DataArguments, method: str = "predict", **options: Any) -> Any:
     """Return the outputs; `loop.predict` says what the arguments mean."""
     loop.check_context(method)
-    return loop.predict(RunPlan(model), data, **options)
+    return finished_runs.run(model, lambda: loop.predict(RunPlan(model), data, **options))
 
 
 def take_step(

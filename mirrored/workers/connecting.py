@@ -69,7 +69,7 @@ def _connect(deadline: float) -> Workers:
             "One worker: mpi4py is not installed. To connect several workers, %s.", INSTALL
         )
         return OneWorker()
-    if mpi.COMM_WORLD.Get_size() == 1:
+    if mpi.COMM_WORLD.Get_size() == 1 and mpi.Comm.Get_parent() == mpi.COMM_NULL:
         logger.debug("One worker: %s", _who_started_one(launched))
         return OneWorker()
     hold_files()

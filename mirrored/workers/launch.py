@@ -6,6 +6,7 @@ MPI is loaded where there are others to reach, and must serve calls from any thr
 from __future__ import annotations
 
 import atexit
+import ctypes
 import faulthandler
 import math
 import os
@@ -153,6 +154,19 @@ def _end(mpi: Any) -> None:
         mpi.COMM_WORLD.Abort(_End.status)
     if not _End.is_alone and not mpi.Is_finalized():
         mpi.Finalize()
+    elif mpi.Comm.Get_parent() != mpi.COMM_NULL:
+        leave_launcher()
+
+
+def leave_launcher() -> None:
+    """Tell Open MPI's launcher that a process which `Spawn` started ends as it should.
+
+    `MPI_Finalize` does so, and waits indefinitely for workers that have died.
+    """
+    with open("/proc/self/maps", encoding="utf-8") as lines:
+        path = next((line.split()[-1] for line in lines if "libpmix.so" in line), None)
+    if path is not None:
+        ctypes.CDLL(path).PMIx_Finalize(None, 0)
 
 
 def abort_at_exit(status: int) -> None:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from mirrored._logging import logger
 from mirrored.errors import WorkerError, WorkerTimeoutError
+from mirrored.workers import replacements
 from mirrored.workers.background import Background, PendingSum
 from mirrored.workers.launch import abort_at_exit, end_alone, sees_deaths
 from mirrored.workers.layout import Layout, Together, arrange, at_once
@@ -71,6 +72,13 @@ class MPIWorkers(Workers):
         self._least = 1
         self._left: list[Any] = []  # Connections with workers that have died; MPI may use them.
         self._join(layout, at_once)
+        self._parent = mpi.Comm.Get_parent()
+        if self._parent != mpi.COMM_NULL:
+            self._parent.Set_errhandler(mpi.ERRORS_RETURN)
+            end_alone()
+            rank, hosts, self.welcome = replacements.ask(mpi, self._parent, self.deadline)
+            self.place(rank, hosts, 0, on_several_hosts=len({*hosts}) > 1)
+            self.generation = -1
         atexit.register(self._at_exit)
 
     def _join(self, layout: Layout, together: Together) -> None:
@@ -117,7 +125,8 @@ class MPIWorkers(Workers):
     def gather(self, value: Any, label: str) -> list[Any]:
         """Return a small object of each worker, by rank."""
         data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-        parts = self._call("gather of objects", "", ANY, label, partial(self._gathered, data))
+        said, work = ("gather of objects", "", ANY, label), partial(self._gathered, data)
+        parts = self._call(*said, work, [data] * self.count)
         return [pickle.loads(part) for part in parts]
 
     def gather_arrays(self, array: NDArray[Any], label: str) -> list[NDArray[Any]]:
@@ -135,14 +144,14 @@ class MPIWorkers(Workers):
         total = sum(part.nbytes for part in arrays)
         # Of arrays that differ the check of their shapes and dtypes does.
         said = f"bytes in {len(arrays)} arrays (check {zlib.crc32(kinds.encode()):08x})"
-        received = self._call("broadcast", said, total, label, partial(self._sent, arrays))
+        received = self._call("broadcast", said, total, label, partial(self._sent, arrays), arrays)
         for array, values in zip(arrays, received, strict=True):
             if not np.may_share_memory(values, array):
                 np.copyto(array, values.reshape(array.shape))
 
     def barrier(self, label: str) -> None:
         """Return when all workers have come here."""
-        self._call("barrier", "", ANY, label, self._meeting_of)
+        self._call("barrier", "", ANY, label, self._meeting_of, True)
 
     def _meeting_of(self, call: Call) -> bool:
         self._meeting.meet(call)
@@ -186,6 +195,7 @@ class MPIWorkers(Workers):
         size: int,
         label: str,
         work: Callable[[Call], T],
+        alone: Any = None,
         *,
         of_step: bool = False,
     ) -> T:
@@ -197,11 +207,16 @@ class MPIWorkers(Workers):
             size: Its size.
             label: What errors call it.
             work: Does this worker's part.
+            alone: The result in a new process that has not joined yet; None: it has none.
             of_step: Whether workers that have died leave a part of a step undone.
         """
         self._background.drain()
         with self._lock:
             self._require_connection(label)
+            if self.welcome is not None:
+                if alone is None:
+                    raise WorkerError(f"A new process can join in `fit` only. Received: {label}.")
+                return cast(T, alone)
             self._calls += 1
             before = self.generation
             call = Call(self._calls, kind, dtype, size, label)
@@ -300,7 +315,10 @@ class MPIWorkers(Workers):
         while True:
             self._left += [self._layout, self._meeting, *self._under_way]
             self._under_way.clear()
+            before = comm.Get_size()
             comm = survivors(self._mpi, comm, self.deadline)
+            if self.on_failure == "replace":
+                self.vacant += before - comm.Get_size()
             if not is_done:  # From now on nobody gives terms to a sum.
                 result = self._meeting.finish_late()
                 is_done = result is not None
@@ -337,6 +355,58 @@ class MPIWorkers(Workers):
                 1000 * (time.monotonic() - began),
             )
         return is_done, result
+
+    def refill(self, state: Any, refusal: str) -> bool:
+        """Start processes in place of the workers that died; return whether they have joined.
+
+        Args:
+            state: What worker 0 hands over, which can be pickled.
+            refusal: Why no process could join, for the log; empty: one could.
+        """
+        mpi, everyone, before = self._mpi, self._layout.everyone, self.generation
+        count, self.vacant, began = self.vacant, 0, time.monotonic()
+        deadline = self.deadline / 2  # The others wait for the first worker.
+        between = None if refusal else replacements.start(mpi, everyone, count, deadline)
+        joins = all(self.gather(between is not None, "starting processes"))
+        if joins and self.is_chief and before == self.generation:
+            hosts = (*self.hosts, *self.hosts[:1] * count)
+            welcomes = [(rank, hosts, state) for rank in range(self.count, len(hosts))]
+            joins = replacements.are_ready(mpi, between, welcomes, deadline)
+        joins = self.gather(joins, "whether processes have started")[0]
+        joins = joins and between is not None and before == self.generation
+        if self.is_chief and between is not None:
+            verdict, numbers = (joins, self._calls, before + 1), range(between.Get_remote_size())
+            with suppress(mpi.Exception):  # One has died, and none of them joins.
+                self._left += [between.isend(verdict, n) for n in numbers]
+        joins = joins and self._merge(between, is_new=False)
+        if self.is_chief:
+            done = "joined" if joins else f"not replaced: {refusal or 'no process came to `fit`'}"
+            logger.warning("%d worker(s) %s, %.1f s.", count, done, time.monotonic() - began)
+        return joins
+
+    def join(self) -> None:
+        """Become a worker, at the place where the others call `refill`."""
+        joins, *verdict = replacements.ask(self._mpi, self._parent, self.deadline)
+        if not joins or not self._merge(self._parent, is_new=True):
+            replacements.leave()
+        self.welcome, (self._calls, self.generation) = None, verdict
+
+    def _merge(self, between: Any, *, is_new: bool) -> bool:
+        """Connect workers with new processes, on all of them; return whether that succeeded."""
+        mpi = self._mpi
+        self._left += [self._layout, self._meeting, between]
+        try:
+            everyone = between.Merge(high=is_new)
+            everyone.Set_errhandler(mpi.ERRORS_RETURN)
+            together = AgreedOperations(mpi, everyone, self.deadline)
+            self._join(arrange(mpi, everyone, together), together)
+        except (WorkersLost, mpi.Exception):
+            between.Revoke()  # Others may wait in it.
+            if not is_new:
+                self._meet_again(is_done=True, result=None)
+            return False
+        self.generation += 1
+        return True
 
     def _require_connection(self, label: str) -> None:
         if os.getpid() != self._process:
@@ -393,6 +463,8 @@ class MPIWorkers(Workers):
                 self._background.drain()
             self._background.close()
             self._is_closed = True
+            if self.welcome is not None:
+                return
             self._notices.look()
             if self._end_together() and not self._is_anything_under_way():
                 self._meeting.close()

@@ -33,8 +33,11 @@ class Workers(ABC):
         on_several_hosts: Whether sums between some of them go as messages.
         deadline: The seconds that a call may wait for others.
         on_failure: "raise": all others raise WorkerError where a worker fails. "continue": they go
-            on where its process has died.
-        generation: How often workers were lost. Then all attributes are those of the ones left.
+            on where its process has died. "replace": a new process takes its place.
+        generation: How often workers were lost, or joined. All other attributes change then.
+        vacant: How many workers have died whose place nobody has taken, with "replace".
+        welcome: What a process got that was started in place of a worker and has not joined; None:
+            it is a worker.
     """
 
     def __init__(
@@ -44,6 +47,8 @@ class Workers(ABC):
         self.deadline = DEADLINE
         self.on_failure = "raise"
         self.generation = 0
+        self.vacant = 0
+        self.welcome: Any = None
 
     def place(
         self, rank: int, hosts: tuple[str, ...], local_rank: int, *, on_several_hosts: bool = False

@@ -305,23 +305,28 @@ def main(folder: Path) -> None:
     """Take the runs that a file has, in which workers die, and write what this one has."""
     if os.environ.get("PRETEND_HOSTS"):
         pretend_hosts()
-    runs: list[tuple[str, int | None, Death]] = pickle.loads((folder / "runs").read_bytes())
+    policy: str
+    runs: list[tuple[str, int | None, list[Death]]]
+    policy, runs = pickle.loads((folder / "runs").read_bytes())
     mr.keras.backend.set_floatx("float64")
-    strategy, results, first = None, [], None
-    for number, (kind, replicas, death) in enumerate(runs):
-        seconds = 15 if death.by == signal.SIGSTOP else 600
+    strategy, results = None, []
+    first: int | str | None = None  # The number at first, or the name of one that joined later.
+    for number, (kind, replicas, deaths) in enumerate(runs):
+        seconds = 15 if any(death.by == signal.SIGSTOP for death in deaths) else 600
         strategy = mr.distribute.MultiWorkerMirroredStrategy(
-            on_worker_failure="continue",
+            on_worker_failure=policy,
             replicas=replicas,
             communication_options=mr.distribute.experimental.CommunicationOptions(
                 timeout_seconds=seconds
             ),
         )
-        first = strategy.workers.rank if first is None else first
+        if first is None:
+            is_new = strategy.workers.welcome is not None
+            first = f"_new{os.getpid()}" if is_new else strategy.workers.rank
         own = folder / f"run{number}"
         own.mkdir(exist_ok=True)
         strategy.workers.barrier("the folder is there")
-        killer = Killer(death if death.rank == first else None)
+        killer = Killer(next((death for death in deaths if death.rank == first), None))
         results.append(KINDS[kind](strategy, own, killer))
     (folder / f"worker{first}").write_bytes(pickle.dumps(results))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored._files import as_path, of_writer, writer_of, writes
+from mirrored._files import as_path, has_joined, of_writer, writer_of, writes
 from mirrored._types import PathLike
 from mirrored.training.callbacks.callback import Callback, Logs
 
@@ -65,7 +65,10 @@ class CSVLogger(Callback):
         # The folder that the process is in may be another one at the end of an epoch.
         self._path = os.path.abspath(self.filename)
         self.keys, self._last = None, b""
-        has_begun = False
+        has_begun = not has_joined()
+        if has_begun:  # The worker that writes made the file; the state says how long it is.
+            self._wrote, self._size = False, self._resumed or 0
+            self.append_header = not self._size
         while not has_begun:  # More than once where the worker that writes died before it did.
             self._wrote = self._writes()
             if self._wrote:
@@ -88,6 +91,7 @@ class CSVLogger(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the columns, and how many bytes the rows so far have."""
+        self._take_over()
         size = os.path.getsize(self._path) if self._writes() else 0
         return {"keys": self.keys, "size": size}
 
