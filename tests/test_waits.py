@@ -154,6 +154,8 @@ Program = Callable[[Act, int, Path], Any]
 _POOL, _THREADS = "program/test_thread_pool.py", "test_threads.py:test_a_thread_is_refused"
 _WORKERS, _CONNECTION = "workers/test_failures.py", "backends/communication/test_connection.py"
 _WAITING, _FAULTS = "workers/test_waiting.py", "training/test_nccl_faults.py"
+_DEATHS = "test_worker_deaths.py"
+_REPLACED = f"{_DEATHS}:test_new_processes_take_the_places_of_workers_that_die"
 _HANGS = f"{_WORKERS}:test_who_hangs_is_named_by_the_deadline"
 _CONNECTS = f"{_WORKERS}:test_who_never_connects_is_named"
 ROWS: dict[str, tuple[Program, int] | list[str]] = {
@@ -215,6 +217,12 @@ ROWS: dict[str, tuple[Program, int] | list[str]] = {
     "all workers to connect": [_CONNECTS],
     "another thread that connects workers": [_CONNECTS],
     "the other workers of this host": [_CONNECTS, _HANGS],
+    "the workers that are left": [
+        "workers/test_regrouping.py:test_a_worker_that_does_not_come_is_a_timeout",
+        f"{_DEATHS}:test_a_death_at_each_place_leaves_what_one_device_leaves",
+    ],
+    "new processes in place of dead workers": [_REPLACED],
+    "the workers that a new process joins": [_REPLACED],
     "the end of the other workers": [
         f"{_WORKERS}:test_who_is_frozen_after_its_last_call_ends_the_job"
     ],
@@ -261,6 +269,7 @@ OTHERS = {
         "program/streamed/streamed_program.py:StreamedProgram.run",
         "program/thread_pool.py:ThreadPool._end_all",
         "program/thread_pool.py:_wait_for",
+        "training/fit_joining.py:Joining.meet",
         "workers/background.py:Background.drain",
     },
     "it does not block, or for a bounded time": {
@@ -270,8 +279,10 @@ OTHERS = {
         "backends/cuda/nccl.py:NcclCommunicator.abort",
         "backends/selftest/__init__.py:_end",
         "program/thread_pool.py:_taken",
+        "workers/mpi_workers.py:MPIWorkers._kill",
         "workers/notices.py:Notices.look",
     },
+    "who waits for its thread is in the table": {"workers/replacements.py:start.spawn"},
     "a card's stream waits, not the thread": {
         "backends/cuda/cuda_backend.py:CudaBackend.copy_across",
         "distribute/bandwidth.py:_Queued.__init__",

@@ -1,6 +1,7 @@
 """Runs of a model, each with its plan: the loops, and the single steps that a user's loop takes."""
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mirrored._types import late_type
@@ -106,24 +107,26 @@ def fit(
     model: "Model", training: DataArguments, validation: DataArguments, **options: Any
 ) -> History:
     """Train a model; `loop.fit` says what the arguments mean."""
-    history: History = finished_runs.run(
-        model, lambda: loop.fit(planned(model, "fit"), training, validation, **options)
-    )
+    plan = planned(model, "fit")
+    take = partial(loop.fit, plan, training, validation, **options)
+    history: History = finished_runs.run(model, take) if plan.strategy.replaces_workers else take()
     return history
 
 
 def evaluate(model: "Model", data: DataArguments, return_dict: bool, **options: Any) -> Any:
     """Return the loss and the metrics; `loop.evaluate` says what the arguments mean."""
-    logs = finished_runs.run(
-        model, lambda: loop.evaluate(planned(model, "evaluate"), data, **options)
-    )
+    plan = planned(model, "evaluate")
+    take = partial(loop.evaluate, plan, data, **options)
+    logs = finished_runs.run(model, take) if plan.strategy.replaces_workers else take()
     return logs if return_dict else in_order(model, logs)
 
 
 def predict(model: "Model", data: DataArguments, method: str = "predict", **options: Any) -> Any:
     """Return the outputs; `loop.predict` says what the arguments mean."""
     loop.check_context(method)
-    return finished_runs.run(model, lambda: loop.predict(RunPlan(model), data, **options))
+    plan = RunPlan(model)
+    take = partial(loop.predict, plan, data, **options)
+    return finished_runs.run(model, take) if plan.strategy.replaces_workers else take()
 
 
 def take_step(
