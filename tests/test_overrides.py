@@ -150,7 +150,7 @@ PRIVATE: dict[str, tuple[Any, str]] = {
     "Loss": (mr.losses.Loss, "_loss_values _mask_of_values _reduced_loss"),
     "Dataset": (mr.data.Dataset, ""),
     "Metric": (mr.metrics.Metric, ""),
-    "MirroredStrategy": (mr.MirroredStrategy, "_all_reduced _distributed _rows_along"),
+    "MirroredStrategy": (mr.MirroredStrategy, "_all_reduced _distributed _keep_counts _rows_along"),
 }
 PUBLIC = {
     "Layer": _overrides.LAYER.ours,
