@@ -524,7 +524,7 @@ def note_unsettled(error: BaseException) -> None:
 def _settled() -> list[Task]:
     """Wait, and return the saves whose errors this process can raise: alone not those of all."""
     wait_for_save()
-    return [task for task in unsettled if trains_together() or not task.is_shared]
+    return [task for task in unsettled if trains_together() or task.agree is None]
 
 
 def _end(task: Task) -> BaseException | None:

@@ -72,11 +72,6 @@ class Task:
         self._caller = threading.get_ident()
         self.thread = new_thread(name, self._run)
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether other processes have to agree."""
-        return self.agree is not None
-
     def cancel(self) -> None:
         """Let the thread make no call, unless it has begun: `start` may have failed."""
         if self._take_call() is not None:
@@ -122,7 +117,7 @@ failed: list[Task] = []
 def raise_failed() -> None:
     """Raise the error of a task that this thread has created, if there is one."""
     for task in [*failed]:
-        if task._caller == threading.get_ident() and not task.is_shared:
+        if task._caller == threading.get_ident() and task.agree is None:
             error = task.end()
             if error is not None:
                 raise error

@@ -80,7 +80,8 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             then have the same bits for any number of workers and devices; see `MirroredStrategy`.
         on_worker_failure: What is done where the process of a worker dies: "raise" raises
             WorkerError in all others; "continue" lets the others share its replicas' work and take
-            the running step again. That needs Open MPI's `mpiexec --with-ft ulfm`.
+            the running step again; "replace" does so too, and in `fit` starts a new process for
+            it. Both need Open MPI's `mpiexec --with-ft ulfm`.
         min_workers: The number of workers below which the others raise WorkerError too.
 
     Raises:
@@ -161,11 +162,11 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             layout = described(self._replica_counts, workers.hosts)
             super()._log_devices(f", and {self._replicas} replicas: {layout}.")
 
-    def reform(self) -> bool:
-        """Share the work out again where workers have died; return whether they had."""
+    def reform(self) -> None:
+        """Share the work out again where workers have died."""
         workers = self._workers
         if self.generation == workers.generation:
-            return False
+            return
         if self.generation < 0:  # This process has joined, with the first worker's values.
             self._unsent.clear()
         while self.generation != workers.generation:  # More may die meanwhile.
@@ -182,7 +183,6 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         Moves.count += 1  # Functions that were recorded for other shares are recorded again.
         if workers.is_chief and logger.level == _QUIET:
             logger.setLevel(logging.NOTSET)
-        return True
 
     def _over_all(self, cards: Sequence[Cards]) -> CrossDeviceOps:
         """Return the collectives over all workers, given what each says of its devices."""
@@ -194,7 +194,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         connected = agreed(workers, cards, self._replicas)
         if connected is None:  # Workers without cards never need the other.
             return AcrossWorkers(local, workers, self._replicas)
-        if workers.on_failure != "raise":
+        if self.goes_on:
             raise ValueError(
                 "Workers whose cards are connected by NCCL do not go on without one that dies. "
                 f"Received: on_worker_failure={workers.on_failure!r}. {self._how_without_nccl}"
@@ -223,6 +223,11 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
     def sharing(self) -> tuple[int, int, int]:
         """How many share a batch, the first one of this process, and how many it runs."""
         return self._replicas, self.first_replica, len(self._devices)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether steps are taken again where workers die in them."""
+        return self._workers.on_failure != "raise"
 
     @property
     def _is_alone(self) -> bool:
@@ -272,7 +277,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             self._unsent.append(variable)
         self._variables[id(variable)] = variable
         is_reduced = variable.aggregation is not VariableAggregation.NONE
-        may_die = self._workers.on_failure != "raise" and not self._is_alone
+        may_die = self.goes_on and not self._is_alone
         if isinstance(variable, SyncOnReadVariable) and may_die and is_reduced:
             variable.keep()
         return variable
@@ -283,7 +288,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
 
     def _keep_counts(self) -> None:
         """Give all workers what replicas have written to variables of their own; see `Strategy`."""
-        if self._is_alone or self._workers.on_failure == "raise":
+        if self._is_alone or not self.goes_on:
             return
         written = [state for state in self._on_read_variables() if state.pop_written()]
         for dtype in dict.fromkeys(state.dtype for state in written):
@@ -378,7 +383,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
 
     def _require_shared_data(self) -> None:
         """Raise ValueError where the data of a worker would be lost with its process."""
-        if self._workers.on_failure != "raise":
+        if self.goes_on:
             raise ValueError(
                 "With on_worker_failure='continue' all workers have the same dataset, so that the "
                 "others can train on the rows of one that dies. Received: a dataset of each "

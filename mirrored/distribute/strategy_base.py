@@ -117,12 +117,16 @@ class StrategyBase:
         count = self.num_replicas_in_sync
         return count, 0, count
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether steps are taken again where workers die in them."""
+        return False
+
     # Whether new processes take the places of workers that die.
     replaces_workers = False
 
-    def reform(self) -> bool:
-        """Share the work out again where workers have died; return whether they had."""
-        return False
+    def reform(self) -> None:
+        """Share the work out again where workers have died."""
 
     def require_devices(self) -> None:
         """Raise DevicesResetError where the strategy's devices are gone."""

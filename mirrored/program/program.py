@@ -91,7 +91,7 @@ class Program:
         lowering = HostLowering(arrays, self.threads, self.graph)
         self.stages = lowering.lower(self.schedule)
         self._draws, strategy = lowering.draws, self.graph.strategy
-        self._draws.may_repeat = strategy is not None and strategy.is_shared
+        self._draws.may_repeat = strategy is not None and strategy.goes_on
         self.inputs: list[Any] = [arrays.of(value) for value in self.graph.inputs]
         self.outputs: list[Any] = [arrays.of(value) for value in self.graph.outputs]
         self._replay = self._make_replay(self.stages)

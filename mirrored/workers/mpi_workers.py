@@ -132,11 +132,9 @@ class MPIWorkers(Workers):
     def gather_arrays(self, array: NDArray[Any], label: str) -> list[NDArray[Any]]:
         """Return an array of each worker, by rank; their shapes may differ."""
         data = pickle.dumps(np.asarray(array), pickle.HIGHEST_PROTOCOL)
-        said, work = (
-            ("gather of arrays", array.dtype.name, ANY, label),
-            partial(self._gathered, data),
-        )
-        return [pickle.loads(part) for part in self._call(*said, work, of_step=True)]
+        kind, work = "gather of arrays", partial(self._gathered, data)
+        parts = self._call(kind, array.dtype.name, ANY, label, work, of_step=True)
+        return [pickle.loads(part) for part in parts]
 
     def broadcast(self, arrays: list[NDArray[Any]], label: str) -> None:
         """Write worker 0's values into the arrays of all others."""
@@ -199,7 +197,7 @@ class MPIWorkers(Workers):
         *,
         of_step: bool = False,
     ) -> T:
-        """Return the result of a call; what it raises all others hear of.
+        """Return the result of a call; all others are notified of what it raises.
 
         Args:
             kind: What is done; so are the next three, see `Call`.

@@ -291,9 +291,9 @@ def count(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
             optimizer = mr.optimizers.Adam(0.01)
             metrics = [mr.metrics.AUC(name="auc"), _Largest()]
             model.compile(optimizer, "mse", metrics=metrics, run_eagerly=eager)
-        given = {"batch_size": 8, "verbose": 0, "callbacks": [hooks]}
-        history = model.fit(x, y, epochs=2, validation_data=(x[:20], y[:20]), **given)
-        values = {**history.history, "evaluated": model.evaluate(x, y, **given)}
+        options = {"batch_size": 8, "verbose": 0, "callbacks": [hooks]}
+        history = model.fit(x, y, epochs=2, validation_data=(x[:20], y[:20]), **options)
+        values = {**history.history, "evaluated": model.evaluate(x, y, **options)}
         arrays |= {f"{key}, eager={eager}": np.array(value) for key, value in values.items()}
     return {**arrays, "steps": hooks.steps}
 
