@@ -178,7 +178,7 @@ class _Step:
         # The devices of the old graph's values: here they may be copied to their variables.
         computed = [value.device for _, value in self._graph.writes]
         for (variable, value), device in zip(graph.writes, computed, strict=True):
-            (storage, start), key = variable.pinned(), (value.base, value.offset)
+            (storage, start), key = variable.pinned(), (value.base, value.offset, value.size)
             if key not in digests:  # Copies in one memory are written from one value.
                 array = storage.array[start : start + value.size]
                 digests[key] = digest(values_on_host(storage.device.backend, array))

@@ -187,6 +187,30 @@ def test_where_there_is_no_room_no_step_is_taken(emulated_cuda: Any) -> None:
     model.fit(data, data, verbose=0)
 
 
+class _WithEmptyWeight(mr.layers.Dense):
+    """A layer with an empty weight, after which the kernel begins in the same place."""
+
+    def build(self, input_shape: Any) -> None:
+        super().build(input_shape)
+        self.empty = self.add_weight(name="empty", shape=(0,))
+
+    def call(self, inputs: Any) -> Any:
+        return super().call(inputs) + mr.reduce_sum(self.empty)
+
+
+def test_a_variable_after_an_empty_one_is_compared(
+    simulate: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulate(2)
+    with mr.MirroredStrategy().scope():
+        model = mr.Sequential([mr.layers.Input((8,)), _WithEmptyWeight(4, use_bias=False)])
+        model.compile("sgd", "mse")
+    # The gradient alone is wrong, and not the loss.
+    monkeypatch.setattr(HostLowering, "_node", wrong_lowering("GPU:1", (10, 4)))
+    with pytest.raises(StepDiffersError, match=r"other bits of .*kernel"):
+        model.fit(X, Y, batch_size=20, verbose=0, callbacks=mr.callbacks.VerifySteps(1))
+
+
 @needs_mpi
 @pytest.mark.parametrize(
     "several", ["two_workers", pytest.param("three_workers", marks=pytest.mark.slow)]
