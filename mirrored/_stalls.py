@@ -58,6 +58,7 @@ WAITS = {
     "backends/cuda/cuda_backend.py:CudaBackend.wait_on_host": Wait("a card"),
     "backends/cuda/current_card.py:Entered.__enter__": Wait("a card"),
     "backends/cuda/graphs.py:Event.synchronize": Wait("a card"),
+    "backends/host_compiling.py:_call": Wait("a C compiler"),
     "backends/selftest/__init__.py:_follow": Wait("a process that tests cards", "deadline"),
     "compat/v1/coordinator.py:Coordinator.join": Wait("the threads of a Coordinator", "_began"),
     "compat/v1/coordinator.py:Coordinator.wait_for_stop": Wait("a stop of a Coordinator"),

@@ -16,6 +16,8 @@ from typing import Any
 # BLAS's threads wait for each other longer than the small products of tests take. Tests of their
 # number set it themselves.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
+# Few tests compile ops for the host. With MIRRORED_TEST_COMPILED all do, whatever their size.
+os.environ["MIRRORED_CC"] = "cc" if "MIRRORED_TEST_COMPILED" in os.environ else ""
 
 import numpy as np
 import pytest
@@ -23,12 +25,14 @@ from threadpoolctl import ThreadpoolController
 
 import mirrored as mr
 from mirrored import devices, layers, ops
+from mirrored._threads import join_all
+from mirrored.backends import host_compiling
 from mirrored.backends.communication import connection
 from mirrored.backends.communication.connection import MULTI_RANK
 from mirrored.backends.communication.in_flight import RESERVE
 from mirrored.backends.cuda import nccl_settings, nvml
 from mirrored.ops.hooks import recorded_by
-from mirrored.program import GraphRecorder, Program, ThreadPool
+from mirrored.program import GraphRecorder, Program, ThreadPool, compiled_groups
 
 _done = itertools.count(1)
 # Kernels of ops that few tests use, and large ones of a dtype that few use.
@@ -46,6 +50,20 @@ _SETTINGS = frozenset(
     }
 )
 _FREEZE_EVERY = 10  # Tests with emulated cards collect garbage twice each.
+
+
+def _compile_now() -> None:
+    host_compiling.compile_in_background()
+    assert not join_all(host_compiling._state.threads, 60.0)
+
+
+def _compile_all(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(compiled_groups, "COMPILED_FROM", 1)
+    patch.setattr(compiled_groups.CompiledGroups, "compile", lambda _: _compile_now())
+
+
+if os.environ["MIRRORED_CC"]:
+    _compile_all(pytest.MonkeyPatch())
 
 # A test that fails shows where in the library it did.
 mr.debugging.disable_traceback_filtering()
@@ -272,6 +290,18 @@ def _canonical(array: np.ndarray) -> np.ndarray:
 def bits() -> Callable[[Sequence[Any]], list[Any]]:
     """Return ``bits(arrays)``: shapes, dtypes and bytes, the signs of zeros included."""
     return _bits
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> dict[str, host_compiling.HostKernel]:
+    """Let ops of any size be compiled for the host before they run; return what is, by its text."""
+    if which("cc") is None:
+        pytest.skip("There is no C compiler.")
+    monkeypatch.delenv("MIRRORED_CC", raising=False)
+    monkeypatch.setenv("MIRRORED_KERNEL_CACHE", "")
+    monkeypatch.setattr(host_compiling, "_state", host_compiling._State())
+    _compile_all(monkeypatch)
+    return host_compiling._state.kernels
 
 
 @functools.cache

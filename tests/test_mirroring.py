@@ -15,6 +15,7 @@ TESTED_IN = {
     "autodiff/test_tape.py": "autodiff/backpropagation autodiff/recording",
     "backends/cuda/kernels": "backends/cuda/kernels/gather_kernels "
     "backends/cuda/kernels/random_states backends/cuda/kernels/window_layout",
+    "backends/cuda/test_expressions.py": "backends/host_fusion",
     "backends/cuda/test_every_op.py": "backends/cuda/solver",
     "backends/cuda/test_faults.py": "backends/cuda/report",
     "backends/test_host.py": "backends/backend",

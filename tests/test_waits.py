@@ -201,6 +201,10 @@ ROWS: dict[str, tuple[Program, int] | list[str]] = {
         "backends/selftest/test_process.py:test_a_program_that_hangs_is_killed_with_all_that_it_started",
         "backends/selftest/test_process.py:test_an_interrupt_ends_it",
     ],
+    "a C compiler": [
+        "backends/test_host_compiling.py:test_no_compiler",
+        "backends/test_host_compiling.py:test_nothing_is_left_of_a_process_that_compiles",
+    ],
     "other workers": [
         _HANGS,
         f"{_WORKERS}:test_all_hear_of_it",

@@ -23,6 +23,7 @@ from mirrored.devices import Device
 from mirrored.ops.dispatch import implementation, require_results
 from mirrored.ops.random import NextDraw
 from mirrored.program.buffers import Buffers
+from mirrored.program.compiled_groups import CompiledGroups, fusion_of
 from mirrored.program.dataflow import (
     ASSIGN,
     COPY,
@@ -262,6 +263,7 @@ class HostLowering(_Lowering):
         super().__init__(arrays)
         self._graph = graph
         self._threads = threads
+        self._compiled = CompiledGroups(graph, arrays.plan.locals)
         self.draws = Draws()
 
     def lower(self, schedule: Schedule) -> list[LoweredStage]:
@@ -272,6 +274,7 @@ class HostLowering(_Lowering):
             for variable, value in self._plan.commits
             for call in self._commit(variable, value, variable.pinned()[0].device.backend)
         ]
+        self._compiled.compile()
         return [*stages, LoweredStage(calls=commits)] if commits else stages
 
     def _stage(self, stage: Stage) -> LoweredStage:
@@ -286,12 +289,17 @@ class HostLowering(_Lowering):
 
     def _nodes(self, nodes: Iterable[Node]) -> list[Call]:
         calls = []
-        for node in nodes:
-            own = self._node(node, node.device.backend)
-            large = uses_all_threads(node.flops) and not node.op.blocked
-            if large and self._threads == 1 and not self._graph.one_thread:
-                own = [Call(use_all_threads), *own, Call(use_one_thread)]
-            calls += [call._replace(node=node) for call in own]
+        for run in self._compiled.runs(nodes):
+            kernels: list[Call] = []
+            for node in run:
+                own = self._node(node, node.device.backend)
+                large = uses_all_threads(node.flops) and not node.op.blocked
+                if large and self._threads == 1 and not self._graph.one_thread:
+                    own = [Call(use_all_threads), *own, Call(use_one_thread)]
+                kernels += [call._replace(node=node) for call in own]
+            if len(kernels) > 1:  # One call is one pass already.
+                kernels = self._compiled.calls(run, [kernels], self.arrays.of) or kernels
+            calls += kernels
         return calls
 
     def _check_of(self, node: Node, inputs: Sequence[Any]) -> list[Call]:
@@ -326,7 +334,7 @@ class HostLowering(_Lowering):
 
     def _shard(self, group: FusedGroup, thread: int) -> list[list[Call]]:
         """Return the calls of each piece of one thread's shard."""
-        shard = []
+        shard: list[list[Call]] = []
         for begin, end in pieces(group.size, self._threads, thread):
             calls = []
             for node in group.nodes:
@@ -339,7 +347,16 @@ class HostLowering(_Lowering):
                 kernels = kernel_calls(backend, kernel, out, *inputs, **node.attrs)
                 calls += [call._replace(node=node) for call in kernels]
             shard.append(calls)
-        return shard
+        if not shard or len(shard[0]) < 2 or len(self._compiled.runs(group.nodes)) > 1:
+            return shard
+        start, stop = pieces(group.size, self._threads, thread)[0][0], end
+
+        def array(value: Value) -> Any:
+            whole = self.arrays.of(value)
+            return whole[start:stop] if whole.shape else whole
+
+        loop = self._compiled.calls(group.nodes, shard, array)
+        return shard if loop is None else [loop]
 
 
 # ------------------------------------------------------------------ streams
@@ -473,30 +490,9 @@ class StreamLowering(_Lowering):
     def _fused(self, group: FusedGroup, backend: Backend) -> list[Call]:
         if not is_offloaded(backend):
             raise ValueError("Kernels of several ops are for devices that have streams.")
-        inputs: dict[Any, Value] = {}
-        places = {node.output: i for i, node in enumerate(group.nodes)}
-        read: list[list[Any]] = []
-        for node in group.nodes:
-            keys: list[Any] = []
-            for value in node.inputs:
-                key: Any = places.get(value.base)
-                if key is None:
-                    key = (value.base, value.offset, value.spec)
-                    inputs.setdefault(key, value)
-                keys.append(key)
-            read.append(keys)
-        numbers = {key: i for i, key in enumerate(inputs)}
-        steps = tuple(
-            FusedOp(
-                node.op.name,
-                tuple(len(inputs) + k if isinstance(k, int) else numbers[k] for k in keys),
-                *node.output.spec,
-            )
-            for node, keys in zip(group.nodes, read, strict=True)
-        )
         local = self._plan.locals
         kept = [i for i, node in enumerate(group.nodes) if node.output not in local]
-        fusion = Fusion(tuple(value.spec for value in inputs.values()), steps, tuple(kept))
+        fusion, inputs = fusion_of(group.nodes, kept)
         flag = None
         if any(group.nodes[i].output in self.in_place for i in kept):
             flag = self._flags.get(backend.memory)
@@ -504,7 +500,7 @@ class StreamLowering(_Lowering):
             backend,
             backend.fused_kernel(fusion),
             tuple(self.arrays.of(group.nodes[i].output) for i in kept),
-            tuple(self.arrays.of(value) for value in inputs.values()),
+            tuple(map(self.arrays.of, inputs)),
             flag,
         )
 

@@ -87,18 +87,16 @@ class TimedStages:
             )
         return LoweredStage(calls=self._calls(stage.calls or (), self._shared))
 
-    def _calls(
-        self, calls: Sequence[Call], replica: int | None, *, in_pieces: bool = False
-    ) -> list[Call]:
+    def _calls(self, calls: Sequence[Call], replica: int | None, shares: int = 0) -> list[Call]:
         """Return one call for all that a node's kernel calls."""
         return [
-            Call(self._clocked(_in_turn(kernel), _host_work(kernel, in_pieces=in_pieces), replica))
+            Call(self._clocked(_in_turn(kernel), _host_work(kernel, shares), replica))
             for kernel in _kernels(calls)
         ]
 
     def _shard(self, pieces: Sequence[Sequence[Call]], replica: int | None) -> list[list[Call]]:
         """Return the calls of all pieces as those of one, because each has a clock of its own."""
-        calls = [call for piece in pieces for call in self._calls(piece, replica, in_pieces=True)]
+        calls = [call for piece in pieces for call in self._calls(piece, replica, self._threads)]
         return [[Call(_in_turn(calls))]] if calls else []
 
     def _clocked(self, function: Callable[..., Any], work: Work, replica: int | None) -> Any:
@@ -166,15 +164,17 @@ def _in_turn(calls: Iterable[Call]) -> Callable[[], object]:
     return run
 
 
-def _host_work(calls: Sequence[Call], *, in_pieces: bool) -> Work:
-    """Return what the calls of one node do."""
+def _host_work(calls: Sequence[Call], shares: int) -> Work:
+    """Return what the calls of one node do; 0: for all of it, else for a piece of one of shares."""
     node: Node = calls[0].node
     if joins_rows(node.op, node.attrs):  # The other parts are where they should be already.
         joined = sum(call.args[0].nbytes for call in calls)
         return _kernel_work(node, joined, joined)
     read, written = _bytes_of(node)
-    if in_pieces:
-        length = max(getattr(arg, "size", 1) for call in calls for arg in call.args)
+    if shares:
+        # A compiled loop is called with addresses, and computes all of a share.
+        sizes = [arg.size for call in calls for arg in call.args if hasattr(arg, "size")]
+        length = max(sizes, default=-(-node.output.size // shares))
         read = sum(_bytes_of_piece(operand, length) for operand in node.inputs)
         written = _bytes_of_piece(node.output, length)
     if node.op is COPY:

@@ -208,19 +208,19 @@ class Modules:
     def _code_for_the_card(self, text: str) -> bytes:
         key = hashlib.sha256(f"{self._made_by}\0{text}".encode()).hexdigest()
         if key not in _compiled:
-            folder = _folder()
+            folder = cache_folder()
             path = None if folder is None else folder / f"{key}.cubin"
-            code = None if path is None else _read(path)
+            code = None if path is None else read_kept(path)
             if code is None:
                 compiler = self._cupy.cuda.compiler
                 code, _ = compiler.compile_using_nvrtc(text, OPTIONS, cache_in_memory=True)
                 if path is not None:
-                    _write(path, code)
+                    write_kept(path, code)
             _compiled[key] = code
         return _compiled[key]
 
 
-def _folder() -> Path | None:
+def cache_folder() -> Path | None:
     """Return where compiled kernels are kept; None: nowhere."""
     folder = os.environ.get(FOLDER)
     if folder is not None:
@@ -232,7 +232,7 @@ def _folder() -> Path | None:
         return None
 
 
-def _read(path: Path) -> bytes | None:
+def read_kept(path: Path) -> bytes | None:
     """Return what a file was written with; None where there is none that is whole."""
     try:
         stored = path.read_bytes()
@@ -242,7 +242,7 @@ def _read(path: Path) -> bytes | None:
     return code if hashlib.sha256(code).digest() == digest else None
 
 
-def _write(path: Path, code: bytes) -> None:
+def write_kept(path: Path, code: bytes) -> None:
     """Write a file, which is there at once or not at all: other processes may read it."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

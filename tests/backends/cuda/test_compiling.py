@@ -150,7 +150,7 @@ def test_no_folder_is_needed(
 def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv(compiling.FOLDER)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert compiling._folder() == tmp_path / "mirrored" / "kernels"
+    assert compiling.cache_folder() == tmp_path / "mirrored" / "kernels"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    assert compiling._folder() == tmp_path / ".cache" / "mirrored" / "kernels"
+    assert compiling.cache_folder() == tmp_path / ".cache" / "mirrored" / "kernels"

@@ -1,9 +1,9 @@
-"""The C expression of every elementwise op gives what the op's NumPy kernel gives.
+"""The C expression of every elementwise op gives what the op's NumPy kernel gives, on the host too.
 
 All ops of a dtype are fused in one kernel, on all pairs of the values that are hard to get right.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -13,7 +13,9 @@ from case_table import cases
 from op_table import TABLE
 
 import mirrored as mr
+from mirrored.backends import host_compiling
 from mirrored.backends.cuda.expressions import EXPRESSIONS
+from mirrored.backends.host_fusion import fuses, host_fusion
 from mirrored.backends.stream_backend import FusedOp, Fusion
 from mirrored.ops.narrow_floats import widened
 from mirrored.ops.op import OPS, Op
@@ -82,7 +84,9 @@ def on_the_host(op: Op, *arrays: Array, **attrs: Any) -> Array:
 
 
 def computed(card: Any, fusion: Fusion, *arrays: Array) -> list[Array]:
-    """Return the results of fused ops on the card."""
+    """Return the results of fused ops on the card, or with None of a loop of the host."""
+    if card is None:
+        return computed_by_a_loop(fusion, arrays)
     inputs = tuple(card.array(each) for each in arrays)
     outputs = tuple(
         card.array(np.zeros(fusion.ops[number].shape, fusion.ops[number].dtype))
@@ -91,6 +95,18 @@ def computed(card: Any, fusion: Fusion, *arrays: Array) -> list[Array]:
     backend = card.backend
     backend.run(backend.fused_kernel(fusion), backend.xp, outputs, inputs, None)
     return [backend.to_host(each) for each in outputs]
+
+
+def computed_by_a_loop(fusion: Fusion, arrays: Sequence[Array]) -> list[Array]:
+    loop = host_fusion(fusion)
+    assert loop is not None
+    specs = [fusion.ops[number][2:] for number in fusion.outputs]
+    outputs = [np.empty(shape, dtype) for shape, dtype in specs]
+    kernel = host_compiling.kernel_of(loop.text)
+    host_compiling.compile_in_background()
+    host_compiling._state.threads[0].join(60.0)
+    kernel.function(loop.arguments(arrays, outputs))
+    return outputs
 
 
 def assert_same(name: str, found: Array, expected: Array, bits: Any) -> None:
@@ -127,14 +143,26 @@ def with_exponents(y: Array) -> Array:
 
 @cases("name", NAMES, clean=False)
 def test_every_op_on_hard_values(name: str, card: Any, bits: Any) -> None:
+    assert every_op(name, card, bits) >= {"bool": 5, "uint8": 15}.get(name, 18)
+
+
+@cases("name", ["float32", "float64", "bool"], clean=False)
+def test_every_op_of_the_host(name: str, compiled: Any, bits: Any) -> None:
+    assert every_op(name, None, bits) >= {"bool": 5}.get(name, 26)
+
+
+def every_op(name: str, card: Any, bits: Any) -> int:
+    """Compare all ops of a dtype; return how many there are."""
     dtype = dtype_of(name)
     x, y = pairs(dtype)
     arrays = [x, y, np.roll(x, 3), with_exponents(y)]
-    cases, steps = list(ops_of(dtype)), []
-    for op_name, count in cases:
+    steps = []
+    for op_name, count in ops_of(dtype):
         places = [0, 3] if op_name == "Pow" else [0, 1, 2][:count]
         op = COPY if op_name == COPY.name else OPS[op_name]
         spec = op.infer(*[TensorSpec(x.shape, dtype)] * count)
+        if card is None and not fuses(op_name, (dtype, spec.dtype)):
+            continue
         steps.append((op, places, FusedOp(op_name, tuple(places), *spec)))
     fusion = Fusion(
         tuple((each.shape, each.dtype) for each in arrays),
@@ -143,8 +171,10 @@ def test_every_op_on_hard_values(name: str, card: Any, bits: Any) -> None:
     )
     for found, (op, places, step) in zip(computed(card, fusion, *arrays), steps, strict=True):
         expected = on_the_host(op, *[arrays[place] for place in places])
+        if card is None:
+            assert bits([found]) == bits([expected]), step.name
         assert_same(step.name, found, expected, bits)
-    assert len(cases) >= {"bool": 5, "uint8": 15}.get(name, 18)
+    return len(steps)
 
 
 def test_every_cast(card: Any, bits: Any) -> None:

@@ -1,0 +1,93 @@
+"""What is compiled for the host has the bits of NumPy's calls, whatever the shapes and the rule."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored import layers, ops
+
+RULES: dict[str, Callable[[], Any]] = {
+    "SGD": lambda: mr.optim.SGD(0.1),
+    "momentum": lambda: mr.optim.SGD(0.1, momentum=0.9, nesterov=True),
+    "Adam": lambda: mr.optim.Adam(0.01, amsgrad=True),
+    "AdamW": lambda: mr.optim.AdamW(0.01, use_ema=True, clipnorm=0.1),
+}
+
+
+def trained(rule: str, replicas: int, bits: Any) -> Any:
+    """Return the bits of a trained network's weights, and of the losses."""
+    mr.devices.reset_devices() if hasattr(mr, "devices") else None
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(50, 7)).astype("float32"), rng.integers(0, 3, 50)
+    layers.reset_names()
+    ops.set_seed(20)
+    with mr.MirroredStrategy(replicas=replicas).scope():
+        model = mr.Sequential(
+            [
+                layers.Dense(33, "relu"),
+                layers.Dense(20, "tanh"),
+                layers.BatchNormalization(),
+                layers.Dense(3),
+            ]
+        )
+        loss = mr.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(RULES[rule](), loss)
+    history = model.fit(x, y, batch_size=16, epochs=2, verbose=0)
+    return history.history["loss"], bits(model.get_weights())
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("rule", RULES)
+def test_training(
+    rule: str, replicas: int, compiled: dict[str, Any], bits: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = trained(rule, replicas, bits)
+    assert len(compiled) > 3
+    assert all(kernel.function for kernel in compiled.values())
+    monkeypatch.setenv("MIRRORED_CC", "")
+    assert found == trained(rule, replicas, bits)
+
+
+# The shapes of x, and of what is read beside it; whether one loop computes all.
+SHAPES = [
+    ([(6, 4), (4,), (6, 4)], True),
+    ([(6, 4), (6, 1), ()], True),
+    ([(6, 4), (1, 4), (6, 1)], True),
+    ([(2, 3, 4), (3, 4), (1, 1)], True),
+    ([(2, 3, 4), (2, 1, 4), ()], False),
+    ([(2, 3, 4), (3, 4), (4,)], False),
+]
+
+
+@pytest.mark.parametrize(("shapes", "together"), SHAPES)
+def test_what_is_repeated(
+    shapes: list[tuple[int, ...]], together: bool, compiled: dict[str, Any], bits: Any
+) -> None:
+    rng = np.random.default_rng(4)
+    x, y, z = (rng.normal(size=shape).astype("float32") for shape in shapes)
+
+    @mr.function
+    def function(x: Any, y: Any, z: Any) -> Any:
+        return mr.nn.relu((x * y - z) * x)
+
+    assert bits([function(x, y, z).numpy()]) == bits([np.maximum((x * y - z) * x, np.float32(0))])
+    assert any(text.count("const float v") == 4 for text in compiled) == together
+
+
+def test_a_part_is_read_of_what_was_computed(compiled: dict[str, Any], bits: Any) -> None:
+    """A loop computes element by element, so what it has computed is not read elsewhere."""
+    x = np.random.default_rng(5).normal(size=(8, 4)).astype("float32")
+
+    @mr.function
+    def function(x: Any) -> Any:
+        y = x * x - x
+        turned = mr.reshape(y, (4, 8)) * 3.0
+        return turned + 1.0, mr.reshape(y[:4], (16,)) - mr.reshape(y[4:], (16,)) * 2.0, y[0] - y
+
+    y = x * x - x
+    expected = y.reshape(4, 8) * np.float32(3) + 1, (y[:4] - y[4:] * 2).reshape(16), y[0] - y
+    assert bits([each.numpy() for each in function(mr.constant(x))]) == bits(expected)
+    assert compiled
