@@ -91,6 +91,10 @@ def pytest_configure() -> None:
         settings.load_profile("seeded")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.get_closest_marker("forks") is None)
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Keep all that is loaded by now out of garbage collections, of which the tests make many."""
     _reset()  # The first test starts as all others do.

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from fuzzed_readers import FORMATS, Reader
 
+pytestmark = pytest.mark.forks
 COUNTS = {"safetensors": 150, "checkpoint": 70}  # Others take longer.
 SECONDS = float(os.environ.get("MIRRORED_FUZZ_SECONDS", "3600")) / len(FORMATS)
 
