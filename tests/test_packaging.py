@@ -287,7 +287,7 @@ def test_package_under_test_is_the_installed_one() -> None:
 
 def test_import_is_light() -> None:
     code = (
-        "import sys, mirrored, mirrored.keras.layers\n"
+        "import sys, mirrored, mirrored.keras.layers, mirrored.training.model\n"
         "from mirrored._absent import tables\n"
         "assert tables.cache_info().currsize == 0\n"
         "print(*sorted(m.partition('.')[0] for m in sys.modules))\n"

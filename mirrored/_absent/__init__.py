@@ -8,6 +8,7 @@ import builtins
 import functools
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
+from importlib.machinery import PathFinder
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -149,7 +150,9 @@ def public_module(
         if name in makers:
             return makers[name]()
         try:
-            text = None if name.startswith("_") else _said_of(tensorflow, module, name)
+            # Python asks so for modules of the package that it is about to import.
+            own = name[0] == "_" or PathFinder.find_spec(f"{module}.{name}", vars(home)["__path__"])
+            text = None if own else _said_of(tensorflow, module, name)
             # Without an object Python adds no "Did you mean", which would name another function.
             text = text or f"module {module!r} has no attribute {name!r}"
             raise AttributeError(text, name=name, obj=None)
