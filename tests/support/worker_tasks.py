@@ -12,10 +12,12 @@ from typing import Any
 from launching import launch
 from replica_cases import Case
 from worker_datasets import OTHERS, SOME
+from worker_loops import WAYS as ALL_WAYS
 
 LAYOUT = (1, 2)
 LAYOUT_OF_THREE = (1, 2, 1)  # Of slow tests, on two hosts.
 WAYS = ("own step", "loop")  # Of those in `worker_loops`, what is tried in every run.
+OTHER_WAYS = tuple(way for way in ALL_WAYS if way not in WAYS)  # Slow tests try these.
 # Uneven, tiny and empty shards: with 4 replicas, a batch of 1 leaves most workers without examples.
 SIZES = [(21, 8), (1, 32), (7, 7), (2, 1), (13, 5)]
 QUICK = 3  # As many cases are tried in every run, and all by slow tests.
@@ -128,7 +130,7 @@ def run_tasks(folder: Path) -> dict[str, list[Any]]:
 def run_tasks_of_three(folder: Path) -> dict[str, list[Any]]:
     """Return what each task of `LAYOUT_OF_THREE` returned, as `run_tasks` does."""
     tasks = {
-        "trained": (cases()[: len(SIZES)], ()),
+        "trained": (cases()[: len(SIZES)], OTHER_WAYS),
         "fixed": (cases()[2:4], ["own step"]),
         "meanwhile": (cases()[::24], WAYS),
         "fitted_on_own": OTHERS,
