@@ -48,6 +48,7 @@ def launch(
     folder: Path,
     hosts: str = "",
     policy: str = "continue",
+    least: int = 1,
 ) -> str:
     """Return stderr of workers of which some die; compare what they leave with one device.
 
@@ -57,8 +58,9 @@ def launch(
         folder: Where they write.
         hosts: Whether pairs of them pretend to be on another host: "yes" or nothing.
         policy: Their `on_worker_failure`.
+        least: Their `min_workers`; if more than 1, the job fails.
     """
-    (folder / "runs").write_bytes(pickle.dumps((policy, runs)))
+    (folder / "runs").write_bytes(pickle.dumps((policy, least, runs)))
     shared = shared_files()
     program = Path(__file__).parent / "support" / "dying_workers.py"
     start = [_ENVIRONMENT / "bin" / "mpiexec", "--oversubscribe", "--with-ft", "ulfm", "-n", count]
@@ -77,7 +79,7 @@ def launch(
         timeout=120,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert (done.returncode == 0) == (least == 1), done.stdout + done.stderr
     dead = {death.rank for *_, deaths in runs for death in deaths}
     ended = {rank for rank in range(count) if (folder / f"worker{rank}").exists()}
     left = set(range(count)) - dead
@@ -86,6 +88,11 @@ def launch(
     for path in folder.glob("worker*"):
         results = pickle.loads(path.read_bytes())
         for (kind, replicas, deaths), result in zip(runs, results, strict=True):
+            if least > 1:
+                assert isinstance(result, mr.errors.WorkerError)
+                assert result.reason == "workers died"
+                assert f"`min_workers` is {least}" in str(result)
+                continue
             compare(result, kind, replicas, f"{path.name} of {kind} after {deaths}")
     assert not {path for path in shared_files() - shared if not is_mapped(path)}
     return done.stderr
@@ -155,10 +162,15 @@ def test_signals_end_one_worker_and_loops_take_a_step_again(tmp_path: Path) -> N
 def test_what_replicas_of_a_dead_worker_counted_stays(tmp_path: Path) -> None:
     """Metrics of each replica, recorded and op by op, with fixed replicas and without."""
     runs = [
+        ("count", None, [Death(2, "before a sum", 40)]),
         ("count", 8, [Death(0, "with a sum that others lack", 16)]),
-        ("count", None, [Death(2, "before a sum", 80)]),
     ]
     launch(3, runs, tmp_path)
+
+
+@pytest.mark.openmpi
+def test_with_too_few_workers_left_all_raise(tmp_path: Path) -> None:
+    launch(3, [("loop", None, [Death(0, "in a callback", 4)])], tmp_path, least=3)
 
 
 @pytest.mark.openmpi

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from event_files import scalars
 
 import mirrored as mr
 from mirrored.workers import layout, mpi_workers
@@ -164,6 +165,7 @@ def train(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
             hooks,
             mr.callbacks.BackupAndRestore(folder / "backup", save_freq=4),
             mr.callbacks.CSVLogger(folder / "log.csv"),
+            mr.callbacks.TensorBoard(folder / "board", update_freq=3),
             mr.callbacks.ModelCheckpoint(folder / "best.weights.h5", save_weights_only=True),
             mr.callbacks.ModelCheckpoint(folder / "{epoch}.weights.h5", save_weights_only=True),
         ],
@@ -178,6 +180,9 @@ def train(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
         model.load_weights(path)
         arrays |= {f"{path.name} {i}": value for i, value in enumerate(model.get_weights())}
     rows = (folder / "log.csv").read_text("utf-8").splitlines()
+    # A worker that takes over may write some events again.
+    written = {row for path in folder.glob("board/*/*") for row in scalars(path)}
+    arrays["board"] = np.array([[step, value] for _, step, value in sorted(written)])
     arrays["log"] = np.array([[float(cell) for cell in row.split(",")] for row in rows[1:]])
     return {**arrays, "results": np.array(evaluated), "outputs": predicted, "steps": hooks.steps}
 
@@ -260,12 +265,29 @@ class _Largest(mr.metrics.Metric):  # type: ignore[misc]
         return self.total
 
 
+# The sums count examples, the others steps.
+_STATES = [
+    *(("SUM", dtype, (2,)) for dtype in ("int64", "int32", "uint8")),
+    *(("MEAN", dtype, ()) for dtype in ("float64", "float16")),
+    *(("ONLY_FIRST_REPLICA", dtype, (2, 1)) for dtype in ("int64", "float32", "int8")),
+]
+
+
 class _Counting(mr.Model):  # type: ignore[misc]
     """Counts with variables of its replicas in a custom step."""
 
     def __init__(self) -> None:
         super().__init__()
         self.dense = mr.layers.Dense(1, activation="sigmoid")
+        self.states = [
+            mr.Variable(
+                np.zeros(shape, dtype),
+                synchronization=mr.VariableSynchronization.ON_READ,
+                aggregation=mr.VariableAggregation[op],
+                trainable=False,
+            )
+            for op, dtype, shape in _STATES
+        ]
         self.squares = mr.metrics.Sum(name="squares")
 
     def call(self, x: Any) -> Any:
@@ -274,6 +296,10 @@ class _Counting(mr.Model):  # type: ignore[misc]
     def train_step(self, data: Any) -> Any:
         logs = super().train_step(data)
         self.squares.update_state(self(data[0]) ** 2)
+        for state in self.states:
+            is_sum = state.aggregation is mr.VariableAggregation.SUM
+            number = mr.reduce_sum(mr.ones_like(data[1])) if is_sum else mr.constant(1)
+            state.assign_add(mr.ones(state.shape, state.dtype) * mr.cast(number, state.dtype))
         return {**logs, "squares": self.squares.result()}
 
 
@@ -294,6 +320,7 @@ def count(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
         options = {"batch_size": 8, "verbose": 0, "callbacks": [hooks]}
         history = model.fit(x, y, epochs=2, validation_data=(x[:20], y[:20]), **options)
         values = {**history.history, "evaluated": model.evaluate(x, y, **options)}
+        values |= {f"state {i}": state.numpy() for i, state in enumerate(model.states)}
         arrays |= {f"{key}, eager={eager}": np.array(value) for key, value in values.items()}
     return {**arrays, "steps": hooks.steps}
 
@@ -306,8 +333,9 @@ def main(folder: Path) -> None:
     if os.environ.get("PRETEND_HOSTS"):
         pretend_hosts()
     policy: str
+    least: int
     runs: list[tuple[str, int | None, list[Death]]]
-    policy, runs = pickle.loads((folder / "runs").read_bytes())
+    policy, least, runs = pickle.loads((folder / "runs").read_bytes())
     mr.keras.backend.set_floatx("float64")
     strategy, results = None, []
     first: int | str | None = None  # The number at first, or the name of one that joined later.
@@ -315,6 +343,7 @@ def main(folder: Path) -> None:
         seconds = 15 if any(death.by == signal.SIGSTOP for death in deaths) else 600
         strategy = mr.distribute.MultiWorkerMirroredStrategy(
             on_worker_failure=policy,
+            min_workers=least,
             replicas=replicas,
             communication_options=mr.distribute.experimental.CommunicationOptions(
                 timeout_seconds=seconds
@@ -327,7 +356,11 @@ def main(folder: Path) -> None:
         own.mkdir(exist_ok=True)
         strategy.workers.barrier("the folder is there")
         killer = Killer(next((death for death in deaths if death.rank == first), None))
-        results.append(KINDS[kind](strategy, own, killer))
+        try:
+            results.append(KINDS[kind](strategy, own, killer))
+        except mr.errors.WorkerError as error:
+            (folder / f"worker{first}").write_bytes(pickle.dumps([error]))
+            raise
     (folder / f"worker{first}").write_bytes(pickle.dumps(results))
 
 

@@ -14,14 +14,32 @@ from tensorboardX.record_writer import masked_crc32c
 def events(folder: Path) -> list[Any]:
     """Return the events of a folder's only file, whose checksums are right."""
     (path,) = folder.iterdir()
+    found, rest = events_of(path)
+    assert not rest
+    return found
+
+
+def events_of(path: Path) -> tuple[list[Any], bytes]:
+    """Return the events of a file, and what a process that was killed left of the last one."""
     data, found = path.read_bytes(), []
-    while data:
+    while len(data) >= 8:
         (size,) = struct.unpack("<Q", data[:8])
+        if len(data) < 16 + size:
+            break
         assert struct.pack("<I", masked_crc32c(data[:8])) == data[8:12]
         assert struct.pack("<I", masked_crc32c(data[12 : 12 + size])) == data[12 + size : 16 + size]
         found.append(Event.FromString(data[12 : 12 + size]))
         data = data[16 + size :]
-    return found
+    return found, data
+
+
+def scalars(path: Path) -> set[tuple[str, int, float]]:
+    """Return the name, step and value of each scalar of a file."""
+    values = [(event.step, value) for event in events_of(path)[0] for value in event.summary.value]
+    return {
+        (value.tag, step, struct.unpack("<f", value.tensor.tensor_content)[0])
+        for step, value in values
+    }
 
 
 def written(folder: Path) -> list[tuple[str, int, str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored._files import writer_of
+from mirrored._files import goes_on, writer_of
 from mirrored._numbers import check_count
 from mirrored._types import PathLike
 from mirrored.training.callbacks.callback import Callback, Logs
@@ -87,13 +87,17 @@ class TensorBoard(Callback):
         if self.update_freq != "epoch":
             check_count("update_freq", self.update_freq, least=1)
         self._writers: dict[tuple[str, bool], SummaryWriter] = {}
-        self._writes: dict[str, Callable[[], bool]] = {}
+        self._writes: Callable[[], bool] | None = None
+        # The folders, values and steps of this epoch and of the one before: if the worker that
+        # writes dies, these may not be in its file.
+        self._recent: list[tuple[str, Logs, int]] = []
+        self._older: list[tuple[str, Logs, int]] = []
         self._batches = self._before_epoch = self._before_span = 0
         self._iterations = 0
         self._epoch_began = self._span_began = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_writers": {}, "_writes": {}}
+        return {**super().__getstate__(), "_writers": {}, "_writes": None}
 
     def steps_between(self, kind: str, steps: int) -> int:
         """Return how many steps may run between two looks at what to write."""
@@ -106,11 +110,14 @@ class TensorBoard(Callback):
 
     def on_train_end(self, logs: Logs | None = None) -> None:
         """Close the files."""
+        for name in dict.fromkeys(name for name, _, _ in [*self._older, *self._recent]):
+            self._writer(name)
         for writer in self._writers.values():
             writer.close()
 
     def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
         """Note how far training is."""
+        self._older, self._recent = self._recent, []
         self._before_epoch = self._batches
         self._iterations = int(self.model.optimizer.iterations)
         self._epoch_began = time.perf_counter()
@@ -161,24 +168,26 @@ class TensorBoard(Callback):
     def _let_go(self) -> None:
         with suppress(OSError):  # What could not be written was an error before.
             self.on_train_end()
-        self._writers, self._writes = {}, {}
+        self._writers, self._writes, self._older, self._recent = {}, None, [], []
 
     def _writer(self, name: str) -> SummaryWriter:
-        path = os.path.join(self.log_dir, name)
-        if name not in self._writes:
-            self._writes[name] = writer_of(path)
-        key = name, self._writes[name]()  # Another worker may write from now on.
+        if self._writes is None:
+            self._writes = writer_of(self.log_dir)
+        key = name, self._writes()  # Another worker may write from now on.
         if key not in self._writers:
-            self._writers[key] = create_file_writer(path) if key[1] else create_noop_writer()
+            path = os.path.join(self.log_dir, name)
+            writer = create_file_writer(path) if key[1] else create_noop_writer()
+            self._writers[key] = writer
+            for folder, values, step in [*self._older, *self._recent]:
+                if folder == name:
+                    _add(writer, values, step)
         return self._writers[key]
 
     def _write(self, name: str, values: Logs, step: int) -> None:
-        for key, value in values.items():
-            # As `summary.scalar` does, without the tensors that cost more than a short step.
-            number = np.asarray(value, np.float32)
-            if number.shape:
-                raise ValueError(f"Expected scalar shape, saw shape: {number.shape}.")
-            self._writer(name).add(step, key, number, "scalars", None)
+        if values:
+            _add(self._writer(name), values, step)
+            if goes_on():
+                self._recent.append((name, values, step))
 
     def _write_weights(self, epoch: int) -> None:
         with self._writer("train").as_default():
@@ -186,6 +195,15 @@ class TensorBoard(Callback):
                 for weight in layer.weights:
                     path = f"{self.model.name}/{weight.name.removesuffix(':0')}"
                     histogram(f"{path}/histogram", weight.numpy(), step=epoch)
+
+
+def _add(writer: SummaryWriter, values: Logs, step: int) -> None:
+    for key, value in values.items():
+        # As `summary.scalar` does, without the tensors that cost more than a short step.
+        number = np.asarray(value, np.float32)
+        if number.shape:
+            raise ValueError(f"Expected scalar shape, saw shape: {number.shape}.")
+        writer.add(step, key, number, "scalars", None)
 
 
 def _check_not_asked(**arguments: tuple[Any, str]) -> None:
