@@ -360,11 +360,11 @@ def test_ci_finds_the_files_with_slow_tests() -> None:
 
 
 def test_the_extra_of_all_others() -> None:
-    """Those of CUDA and MPI depend on the machine, and those of tests on the checkout."""
+    """Those of CUDA, MPI and a compiler depend on the machine, those of tests on the checkout."""
     extras = PROJECT["optional-dependencies"]
     (installed,) = (re.findall(r"\w+", line.partition("[")[2]) for line in extras["all"])
     left_out = {"all", "docs", "examples", "emulator", "test", "dev", "release"}
-    depends = {name for name in extras if name.startswith(("cuda", "mpi", "openmpi"))}
+    depends = {name for name in extras if name.startswith(("cuda", "mpi", "openmpi", "comp"))}
     assert set(installed) == set(extras) - left_out - depends
     brought = {line.partition(">")[0] for name in installed for line in extras[name]}
     assert {line.partition(">")[0] for line in extras["examples"]} <= brought

@@ -11,11 +11,13 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +158,11 @@ def run(kernel: HostKernel, arguments: Any, otherwise: Callable[[], object]) -> 
 
 
 def _command(setting: str | None) -> list[str]:
-    return ["cc"] if setting is None else shlex.split(setting) or [setting]
+    if setting is not None:
+        return shlex.split(setting) or [setting]
+    if shutil.which("cc") is None and find_spec("ziglang") is not None:
+        return [sys.executable, "-m", "ziglang", "cc"]
+    return ["cc"]
 
 
 def _give_up(setting: str | None, message: str) -> None:

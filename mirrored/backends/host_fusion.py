@@ -22,6 +22,7 @@ _SECOND_ZERO = (
 _NAMES = frozenset(
     {
         *("Neg", "Abs", "Square", "Sqrt", "SqrtGrad", "AddV2", "Sub", "Mul", "RealDiv", "AddN"),
+        *("MulNoNan", "DivNoNan", "Xdivy", "Rsqrt", "Sign"),
         *("SquaredDifference", "AssignAddVariableOp", "AssignSubVariableOp", "BiasAdd", "_Send"),
         *("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual", "SelectV2"),
         *("LogicalAnd", "LogicalOr", "LogicalNot", "IsFinite", "IsNan", "IsInf", "Cast"),
@@ -31,9 +32,15 @@ _NAMES = frozenset(
 )
 _TYPES = {"float32": "float", "float64": "double", "bool": "_Bool"}
 
+# Arrays are the same or apart, so an element is read and written by its own turn of the loop alone.
 _PRELUDE = """
 #if __FLT_EVAL_METHOD__
 #error "Floats are computed with more bits than they have."
+#endif
+#ifdef __clang__
+#define ALONE _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define ALONE _Pragma("GCC ivdep")
 #endif
 typedef long long i64;
 #define bool _Bool
@@ -50,7 +57,7 @@ void fused(const i64 *p) {
 """
 _LOOP = """
     for (i64 row = 0; row < rows; ++row) {
-        #pragma GCC ivdep
+        ALONE
         for (i64 column = 0; column < columns; ++column) {
             const i64 i = row * columns + column;
 """

@@ -120,6 +120,13 @@ def test_no_compiler(
     assert not any(kernel.function for kernel in compiled.values())
 
 
+def test_the_compiler_of_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_compiling, "find_spec", lambda name: name == "ziglang" or None)
+    monkeypatch.setenv("PATH", "")
+    assert host_compiling._command(None) == [sys.executable, "-m", "ziglang", "cc"]
+    assert host_compiling._command("clang -v") == ["clang", "-v"]
+
+
 ENDS = {
     "exit": "",
     "error": "raise KeyboardInterrupt",
