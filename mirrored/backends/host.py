@@ -49,6 +49,9 @@ _PAGES_FROM = 1 << 20
 _HUGE_PAGES_FROM = 1 << 22
 _CAN_GIVE_BACK = hasattr(mmap, "MADV_DONTNEED")  # Windows cannot.
 
+# More of them are counted in the next call, so that they take little memory.
+_MOST_CHANGES = 256
+
 
 class CountingPool:
     """A hard limit on the bytes in use, optionally inside a larger pool.
@@ -58,7 +61,7 @@ class CountingPool:
         parent: A pool that everything here counts towards as well.
     """
 
-    __slots__ = ("_current", "_lock", "_peak", "_released", "limit", "parent")
+    __slots__ = ("_changes", "_current", "_lock", "_peak", "limit", "parent")
 
     def __init__(self, limit: int | None = None, parent: CountingPool | None = None) -> None:
         self.limit = limit
@@ -67,9 +70,9 @@ class CountingPool:
         self._peak = 0
         # Reentrant: a finalizer that the garbage collector runs in here may allocate.
         self._lock = threading.RLock()
-        # Releases wait here until somebody counts. Appending to a deque is atomic, so a storage
-        # may die inside the garbage collector, on any thread, while a lock is held.
-        self._released: deque[int] = deque()
+        # Changes wait here, in their order, until somebody counts. Appending to a deque is atomic,
+        # so a storage may die inside the garbage collector, on any thread, while a lock is held.
+        self._changes: deque[int] = deque()
 
     @property
     def current(self) -> int:
@@ -80,7 +83,9 @@ class CountingPool:
     @property
     def peak(self) -> int:
         """The most bytes in use at once since the start or the last ``reset_peak``."""
-        return self._peak
+        with self._lock:
+            self._settle()
+            return self._peak
 
     def reset_peak(self) -> None:
         """Start measuring the peak again from what is in use now."""
@@ -94,20 +99,21 @@ class CountingPool:
             OutOfPoolMemory: Past the limit, or past that of a pool around this one; nothing is
                 counted then.
         """
+        changes = self._changes
+        if self.limit is None and self.parent is None and len(changes) < _MOST_CHANGES:
+            changes.append(nbytes)
+            return
         with self._lock:
-            if self._released:
-                self._settle()
+            self._settle()
             if self.limit is not None and self._current + nbytes > self.limit:
                 raise OutOfPoolMemory(nbytes, self)
             if self.parent is not None:
                 self.parent.reserve(nbytes)
-            self._current += nbytes
-            if self._current > self._peak:
-                self._peak = self._current
+            changes.append(nbytes)
 
     def release(self, nbytes: int) -> None:
         """Give ``nbytes`` back, here and in the pools around this one, without a lock."""
-        self._released.append(nbytes)
+        self._changes.append(-nbytes)
         if self.parent is not None:
             self.parent.release(nbytes)
 
@@ -115,10 +121,13 @@ class CountingPool:
         """Do nothing: host memory goes back with its arrays."""
 
     def _settle(self) -> int:
-        """Subtract what was released since; the caller holds the lock."""
-        released = self._released
-        while released:
-            self._current -= released.popleft()
+        """Count what changed since; the caller holds the lock."""
+        changes = self._changes
+        while changes:
+            change = changes.popleft()  # No finalizer runs while it is added.
+            self._current += change
+            if self._current > self._peak:
+                self._peak = self._current
         return self._current
 
 
@@ -251,7 +260,7 @@ class HostBackend:
             OutOfPoolMemory: The pool's limit, or the host's memory, does not allow it.
         """
         nbytes = math.prod(shape) * dtype.itemsize
-        _counting(pool).reserve(nbytes)
+        (pool if isinstance(pool, CountingPool) else _counting(pool)).reserve(nbytes)
         try:
             array = np.empty(shape, dtype) if nbytes < _ALIGNED_FROM else _aligned(shape, dtype)
         except MemoryError:

@@ -28,6 +28,7 @@ from mirrored.devices.placement import logical_devices as logical_devices
 from mirrored.devices.placement import place as place
 from mirrored.devices.placement import placed_as as placed_as
 from mirrored.devices.placement import placed_nowhere as placed_nowhere
+from mirrored.devices.placement import placement_scope as placement_scope
 from mirrored.devices.resetting import refuse_reset_where as refuse_reset_where
 from mirrored.devices.resetting import reset_devices as reset_devices
 from mirrored.devices.info import reset_memory_stats as reset_memory_stats

@@ -30,7 +30,7 @@ class _Request:
 
     def __init__(self, spec: DeviceSpec | None) -> None:
         self.spec = spec
-        self.answers: dict[tuple[str, ...], Device] = {}
+        self.answers: dict[Any, Any] = {}
         # A scope around this one says the rest.
         self.is_partial = spec is not None and None in (spec.device_type, spec.device_index)
 
@@ -48,6 +48,9 @@ class _Entered:
 _ANYWHERE = _Request(None)
 _OUTSIDE = _Entered(_ANYWHERE, None)
 _scope: ContextVar[_Entered] = ContextVar("mirrored_device", default=_OUTSIDE)
+# Returns the scope of the caller. `request.answers` may keep whatever depends on the scope and the
+# devices alone: they are forgotten where placements may change.
+placement_scope: Callable[[], _Entered] = _scope.get
 _requests: dict[DeviceSpec, _Request] = {}
 _soft = True
 
@@ -147,7 +150,8 @@ def place(op_name: str, types: tuple[str, ...]) -> Device:
     request = _scope.get().request
     answers = request.answers
     try:
-        return answers[types]
+        known: Device = answers[types]
+        return known
     except KeyError:
         answer = registry.stand_in() if _node_names.get() is placed_nowhere else None
         if answer is None:

@@ -31,14 +31,14 @@ LOGICAL_NOT = unary("LogicalNot", "logical_not", None, frozenset({bool_}))
 
 def _all(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
     if x.size:
-        xp.min(x, axis=axis, keepdims=keepdims, out=out)
+        xp.minimum.reduce(x, axis=axis, keepdims=keepdims, out=out)
     else:
         xp.copyto(out, True)
 
 
 def _any(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
     if x.size:
-        xp.max(x, axis=axis, keepdims=keepdims, out=out)
+        xp.maximum.reduce(x, axis=axis, keepdims=keepdims, out=out)
     else:
         xp.copyto(out, False)
 

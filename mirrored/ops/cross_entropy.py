@@ -78,15 +78,15 @@ def _xent(xp: Any, out: Any, logits: Any, labels: Any, *, workspace: Any) -> Non
         xp.copyto(out, 0)  # Rows without classes, or no rows.
         return
     scratch, row = workspace
-    xp.max(logits, axis=1, keepdims=True, out=row)
+    xp.maximum.reduce(logits, axis=1, keepdims=True, out=row)
     xp.subtract(logits, row, out=scratch)
     xp.exp(scratch, out=scratch)
-    xp.sum(scratch, axis=1, out=out)
+    xp.add.reduce(scratch, axis=1, out=out)
     xp.log(out, out=out)
     xp.add(out, row[:, 0], out=out)  # The logarithm of the sum of exp(logits), without overflow.
     xp.subtract(out[:, None], logits, out=scratch)
     xp.multiply(scratch, labels, out=scratch)
-    xp.sum(scratch, axis=1, out=out)
+    xp.add.reduce(scratch, axis=1, out=out)
 
 
 def _xent_grad(xp: Any, out: Any, logits: Any, labels: Any, g: Any, *, workspace: Any) -> None:

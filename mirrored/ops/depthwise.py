@@ -97,7 +97,7 @@ def _to_filters(
     sums = workspace[1]
     for images, filters, results, products in _passes(xp, x, out, g, workspace[0], attrs):
         xp.multiply(images, results, out=products)
-        xp.sum(products.reshape(-1, sums.size), axis=0, dtype=sums.dtype, out=sums)
+        xp.add.reduce(products.reshape(-1, sums.size), axis=0, dtype=sums.dtype, out=sums)
         xp.add(filters, sums, out=filters)
 
 

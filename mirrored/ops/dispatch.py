@@ -12,11 +12,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mirrored.backends import Backend
-from mirrored.devices import Device, log_placement, place
+from mirrored.devices import Device, log_placement, place, placement_scope
 from mirrored.devices.work_timing import kernel_work, observers, tell
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import as_tensors
-from mirrored.ops.hooks import RecordedTensor, active_listeners, active_recorder, take_constant_room
+from mirrored.ops.hooks import (
+    RecordedTensor,
+    Recorder,
+    active_listeners,
+    active_recorder,
+    take_constant_room,
+)
 from mirrored.ops.host_tensor import HostTensor
 from mirrored.ops.narrow_floats import admitted, suited
 from mirrored.ops.spec import TensorSpec, is_narrow
@@ -29,6 +35,32 @@ if TYPE_CHECKING:
 _ALIKE = frozenset(
     ("BroadcastTo", "ConcatV2", "Fill", "Mul", "OnesLike", "RealDiv", "Reshape", "ZerosLike")
 )
+
+
+class _Plan:
+    """What is the same in all calls of an op with such inputs and attributes.
+
+    Attributes:
+        op: What computes it.
+        spec: The shape and dtype of the result.
+        device: Where it is computed.
+        implementation: What computes it there, once that was looked up.
+        scratch: The shapes and dtypes of its workspace, once they were computed.
+    """
+
+    __slots__ = ("device", "implementation", "op", "scratch", "spec")
+
+    def __init__(self, op: "Op", spec: TensorSpec, device: Device) -> None:
+        self.op = op
+        self.spec = spec
+        self.device = device
+        self.implementation: Any = None  # An `Implementation`.
+        self.scratch: Sequence[tuple[Any, Any]] | None = None
+
+
+# Attributes of these types, and tuples of them, keep nothing large alive.
+_PLAIN = (bool, int, float, str, slice, type(None), type(...), np.dtype)
+_MOST_PLANS = 4096  # For one scope of placement, until they are forgotten.
 
 
 def execute(op: "Op", inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
@@ -44,9 +76,54 @@ def execute(op: "Op", inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
         InvalidArgumentError: Shapes, dtypes, values or the device do not fit the op.
         ResourceExhaustedError: The device has no room for the result.
     """
-    tensors = as_tensors(inputs)
-    specs = [tensor._spec for tensor in tensors]
-    direct = True
+    signature: list[Any] = [op]
+    for value in inputs:
+        if not isinstance(value, Tensor):
+            return execute(op, as_tensors(inputs), attrs)
+        signature.append(value._spec)
+    signature.extend(attrs.items())
+    known = placement_scope().request.answers
+    recorder = active_recorder()
+    key: tuple[Any, ...] | None = tuple(signature)
+    try:
+        plan = known.get(key)
+    except TypeError:  # An attribute has no hash.
+        plan = key = None
+    if plan is None:
+        inputs, plan = _planned(op, inputs, attrs, signature, key if recorder is None else None)
+    device = plan.device
+    local: Sequence[Tensor] = inputs
+    for tensor in inputs:
+        if tensor._device is not device:
+            local = [tensor.copy_to(device) for tensor in inputs]
+            break
+    log_placement(op.name, device)
+    if recorder is None:
+        output = _run(plan, inputs, local, attrs)
+    else:
+        output = _noted(recorder, plan, inputs, local, attrs)
+    for listener in active_listeners():
+        listener.on_op(plan.op, inputs, attrs, output)
+    return output
+
+
+def _planned(
+    op: "Op",
+    tensors: tuple[Tensor, ...],
+    attrs: dict[str, Any],
+    signature: list[Any],
+    key: tuple[Any, ...] | None,
+) -> tuple[tuple[Tensor, ...], _Plan]:
+    """Return the inputs as an op admits them, and the plan of its call.
+
+    Args:
+        op: The op.
+        tensors: Its inputs.
+        attrs: Its attributes.
+        signature: The op, the specs of its inputs, and its attributes.
+        key: Where the plan is kept for later calls; None: it is not.
+    """
+    specs, direct = signature[1 : len(tensors) + 1], True
     for input_spec in specs:
         if input_spec.dtype not in op.direct:
             tensors, direct = admitted(op, tensors), False
@@ -58,29 +135,40 @@ def execute(op: "Op", inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
         device = place(op.name, ("CPU",))
     if not direct:
         op = suited(op, specs, device.backend)
-    local = [tensor if tensor._device is device else tensor.copy_to(device) for tensor in tensors]
-    log_placement(op.name, device)
-    recorder = active_recorder()
-    is_recorded = recorder is not None and _is_recorded(op, local)
-    if recorder is not None and not is_recorded and op.view is None:
+    plan = _Plan(op, spec, device)
+    if key and direct and not op.random and _is_plain(tuple(attrs.values())):
+        known = placement_scope().request.answers
+        if len(known) >= _MOST_PLANS:
+            known.clear()
+        known[key] = plan
+    return tensors, plan
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, _PLAIN) or (
+        isinstance(value, tuple) and all([_is_plain(item) for item in value])
+    )
+
+
+def _noted(
+    recorder: Recorder,
+    plan: _Plan,
+    tensors: tuple[Tensor, ...],
+    local: Sequence[Tensor],
+    attrs: dict[str, Any],
+) -> Tensor:
+    """Return the result of a call while a function is recorded."""
+    op, spec, device = plan.op, plan.spec, plan.device
+    if _is_recorded(op, local):
+        return recorder.record(op, tuple(local), attrs, spec, device)
+    if op.view is None:
         take_constant_room(spec.shape, spec.dtype.itemsize)
-    if recorder is not None and is_recorded:
-        output = recorder.record(op, tuple(local), attrs, spec, device)
-    elif recorder is not None and _is_folded(op, local, spec):
-        output = _fold(op, local, attrs, spec, device)
-    else:
-        # What depends on shapes alone may be asked of tensors that have no values.
-        arrays = [None if op.shape_only else tensor._array for tensor in local]
-        if observers:
-            output = _run_observed(op, device, tensors, local, arrays, attrs, spec)
-        else:
-            output = _run(op, device, local, arrays, attrs, spec)
-    for listener in active_listeners():
-        listener.on_op(op, tensors, attrs, output)
-    return output
+    if _is_folded(op, local, spec):
+        return _fold(op, local, attrs, spec, device)
+    return _run(plan, tensors, local, attrs)
 
 
-def _is_recorded(op: "Op", tensors: list[Tensor]) -> bool:
+def _is_recorded(op: "Op", tensors: Sequence[Tensor]) -> bool:
     """Whether the result is known only when the program runs; what is constant is computed now."""
     if op.shape_only:
         return False
@@ -90,7 +178,7 @@ def _is_recorded(op: "Op", tensors: list[Tensor]) -> bool:
     return op.random or op.stateful
 
 
-def _is_folded(op: "Op", tensors: list[Tensor], spec: TensorSpec) -> bool:
+def _is_folded(op: "Op", tensors: Sequence[Tensor], spec: TensorSpec) -> bool:
     """Whether a constant of a recorded function is computed on the host, which waits for no card.
 
     The host computes with floats of 16 bits otherwise than cards do.
@@ -100,7 +188,7 @@ def _is_folded(op: "Op", tensors: list[Tensor], spec: TensorSpec) -> bool:
 
 
 def _fold(
-    op: "Op", tensors: list[Any], attrs: dict[str, Any], spec: TensorSpec, device: Device
+    op: "Op", tensors: Sequence[Any], attrs: dict[str, Any], spec: TensorSpec, device: Device
 ) -> Tensor:
     """Return the result of an op of constants, which stays on the host."""
     arrays = [None if op.shape_only else tensor.host_array() for tensor in tensors]
@@ -114,69 +202,58 @@ def _fold(
 
 
 def _run(
-    op: "Op",
-    device: Device,
-    tensors: list[Tensor],
-    arrays: list[Any],
-    attrs: dict[str, Any],
-    spec: TensorSpec,
+    plan: _Plan, tensors: tuple[Tensor, ...], local: Sequence[Tensor], attrs: dict[str, Any]
 ) -> Tensor:
-    """Compute the result of an op from tensors of its device, and their arrays."""
-    if op.validate is not None and device.backend.host_readable and not device.backend.streamed:
+    """Compute the result of a call, and tell observers how long that took.
+
+    Args:
+        plan: The plan.
+        tensors: The inputs.
+        local: The inputs on the device.
+        attrs: The attributes.
+    """
+    start = perf_counter_ns() if observers else 0
+    op, device = plan.op, plan.device
+    backend = device.backend
+    arrays: list[Any] = []
+    for tensor in local:
+        # What depends on shapes alone may be asked of tensors that have no values.
+        arrays.append(None if op.shape_only else tensor._array)
+    if op.validate is not None and backend.host_readable and not backend.streamed:
         check = op.validate(*arrays, **attrs)
         if check is not None:
             check()
     if op.view is not None:
-        return Tensor(op.view(arrays[0], **attrs), tensors[0]._storage, device, spec)
-    storage = device.allocate(spec.shape, spec.dtype)
-    _run_kernel(op, device, storage.array, tensors, arrays, attrs)
-    return Tensor(storage.array, storage, device, spec)
-
-
-def _run_observed(
-    op: "Op",
-    device: Device,
-    tensors: tuple[Tensor, ...],
-    local: list[Tensor],
-    arrays: list[Any],
-    attrs: dict[str, Any],
-    spec: TensorSpec,
-) -> Tensor:
-    """Compute the result of an op, and tell how long that took."""
-    start = perf_counter_ns()
-    output = _run(op, device, local, arrays, attrs, spec)
-    if op.view is None:
-        device.backend.synchronize()
-        read = () if op.shape_only else tensors
-        bytes_in = sum(tensor.size * tensor.dtype.itemsize for tensor in read)
-        sources = [tensor._device for tensor in tensors]
-        bytes_out = output.size * output.dtype.itemsize
-        tell(kernel_work(op.name, sources, device, bytes_in, bytes_out), start)
+        return Tensor(op.view(arrays[0], **attrs), local[0]._storage, device, plan.spec)
+    if plan.implementation is None:
+        plan.implementation = implementation(op, backend)
+    kernel, workspace_of, verdicts = plan.implementation
+    storage = device.allocate(*plan.spec)
+    if workspace_of is None:
+        backend.run(kernel, backend.xp, storage.array, *arrays, **attrs)
+    else:
+        if plan.scratch is None:
+            plan.scratch = workspace_of(*[tensor._spec for tensor in local], **attrs)
+        # The storages live until the kernel has run; then their memory goes back.
+        scratch = [device.allocate(shape, dtype) for shape, dtype in plan.scratch]
+        workspace = tuple([part.array for part in scratch])
+        backend.run(kernel, backend.xp, storage.array, *arrays, workspace=workspace, **attrs)
+        if verdicts:
+            require_results(op, backend, workspace[0][:verdicts])
+    output = Tensor(storage.array, storage, device, plan.spec)
+    if start:
+        _tell(plan, tensors, output, start)
     return output
 
 
-def _run_kernel(
-    op: "Op",
-    device: Device,
-    out: Any,
-    tensors: list[Tensor],
-    arrays: list[Any],
-    attrs: dict[str, Any],
-) -> None:
-    backend = device.backend
-    kernel, workspace_of, verdicts = implementation(op, backend)
-    if kernel is None:
-        raise InvalidArgumentError(f"{op.name} has no kernel for {device.full_name}.")
-    if workspace_of is None:
-        backend.run(kernel, backend.xp, out, *arrays, **attrs)
-        return
-    specs = workspace_of(*(tensor.spec for tensor in tensors), **attrs)
-    # The storages live until the kernel has run; then their memory goes back.
-    storages = [device.allocate(shape, dtype) for shape, dtype in specs]
-    workspace = tuple(storage.array for storage in storages)
-    backend.run(kernel, backend.xp, out, *arrays, workspace=workspace, **attrs)
-    if verdicts:
-        require_results(op, backend, workspace[0][:verdicts])
+def _tell(plan: _Plan, tensors: tuple[Tensor, ...], output: Tensor, start: int) -> None:
+    """Tell observers how long an op has taken."""
+    plan.device.backend.synchronize()
+    read = () if plan.op.shape_only else tensors
+    bytes_in = sum(tensor.size * tensor.dtype.itemsize for tensor in read)
+    sources = [tensor._device for tensor in tensors]
+    bytes_out = output.size * output.dtype.itemsize
+    tell(kernel_work(plan.op.name, sources, plan.device, bytes_in, bytes_out), start)
 
 
 class Implementation(NamedTuple):

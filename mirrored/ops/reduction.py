@@ -50,7 +50,7 @@ def infer_reduced(x: TensorSpec, *, axis: Axes, keepdims: bool) -> TensorSpec:
 
 
 def _sum(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
-    xp.sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims, out=out)
+    xp.add.reduce(x, axis=axis, dtype=x.dtype, keepdims=keepdims, out=out)
 
 
 def _mean_workspace(x: TensorSpec, *, axis: Axes, keepdims: bool) -> tuple[TensorSpec, ...]:
@@ -67,30 +67,30 @@ def _mean(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool, workspace: A
     count = math.prod(x.shape[i] for i in axis)
     if workspace:
         sums, rests = workspace
-        xp.sum(x, axis=axis, dtype=sums.dtype, keepdims=keepdims, out=sums)
+        xp.add.reduce(x, axis=axis, dtype=sums.dtype, keepdims=keepdims, out=sums)
         xp.fmod(sums, count, out=rests)  # Of the sum's sign, so the quotient rounds towards zero.
         xp.subtract(sums, rests, out=sums)
         xp.floor_divide(sums, count, out=sums)
         xp.copyto(out, sums, casting="unsafe")
     else:
-        xp.sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims, out=out)
+        xp.add.reduce(x, axis=axis, dtype=x.dtype, keepdims=keepdims, out=out)
         xp.divide(out, count, out=out)
 
 
 def _prod(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
-    xp.prod(x, axis=axis, dtype=x.dtype, keepdims=keepdims, out=out)
+    xp.multiply.reduce(x, axis=axis, dtype=x.dtype, keepdims=keepdims, out=out)
 
 
 def _max(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
     if x.size:
-        xp.max(x, axis=axis, keepdims=keepdims, out=out)
+        xp.maximum.reduce(x, axis=axis, keepdims=keepdims, out=out)
     else:  # NumPy has no maximum of nothing; TensorFlow has the least value there is.
         xp.copyto(out, -np.inf if x.dtype in FLOATS else np.iinfo(x.dtype).min)
 
 
 def _min(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
     if x.size:
-        xp.min(x, axis=axis, keepdims=keepdims, out=out)
+        xp.minimum.reduce(x, axis=axis, keepdims=keepdims, out=out)
     else:
         xp.copyto(out, np.inf if x.dtype in FLOATS else np.iinfo(x.dtype).max)
 

@@ -5,8 +5,6 @@ A slice is a copy, so that what is kept of a tensor does not keep all of it aliv
 
 from typing import Any
 
-import numpy as np
-
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.op import Grads, Op, OpCall, register
 from mirrored.ops.spec import Shape, TensorSpec, check_same_dtype, shape_text
@@ -25,10 +23,15 @@ def _infer_slice(x: TensorSpec, *, index: tuple[Any, ...]) -> TensorSpec:
             f"Received the index {index} [Op:StridedSlice]"
         )
     axis = 0
+    shape: list[int] = []
     for item in index:
         if item is Ellipsis:
-            axis += len(x.shape) - axes
-        elif item is not None:
+            rest = len(x.shape) - axes
+            shape.extend(x.shape[axis : axis + rest])
+            axis += rest
+        elif item is None:
+            shape.append(1)
+        else:
             if isinstance(item, int) and not -x.shape[axis] <= item < x.shape[axis]:
                 raise InvalidArgumentError(
                     f"slice index {item} of dimension {axis} out of bounds. [Op:StridedSlice]"
@@ -37,15 +40,15 @@ def _infer_slice(x: TensorSpec, *, index: tuple[Any, ...]) -> TensorSpec:
                 raise InvalidArgumentError(
                     f"strides[{axis}] must be non-zero. Received: {item} [Op:StridedSlice]"
                 )
+            if isinstance(item, slice):
+                shape.append(len(range(*item.indices(x.shape[axis]))))
             axis += 1
-    # A stand-in of the same shape that takes no memory: NumPy's own rules give the result's.
-    stand_in = np.broadcast_to(np.empty((), np.bool_), x.shape)
-    return TensorSpec(stand_in[index].shape, x.dtype)
+    return TensorSpec((*shape, *x.shape[axis:]), x.dtype)
 
 
 def _as_view(index: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return an index that gives a view where integers alone would give a copy of a number."""
-    return index if any(item is Ellipsis for item in index) else (*index, ...)
+    return index if Ellipsis in index else (*index, ...)
 
 
 def _slice(xp: Any, out: Any, x: Any, *, index: tuple[Any, ...]) -> None:

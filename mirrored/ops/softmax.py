@@ -29,10 +29,10 @@ def softmax_into(xp: Any, out: Any, x: Any, row: Any, axis: int) -> None:
     """Write the softmax of `x` along `axis` into `out`; `row` is scratch of `row_spec`."""
     if not x.size:
         return
-    xp.max(x, axis=axis, keepdims=True, out=row)
+    xp.maximum.reduce(x, axis=axis, keepdims=True, out=row)
     xp.subtract(x, row, out=out)
     xp.exp(out, out=out)
-    xp.sum(out, axis=axis, keepdims=True, out=row)
+    xp.add.reduce(out, axis=axis, keepdims=True, out=row)
     xp.divide(out, row, out=out)
 
 
@@ -63,10 +63,10 @@ def _log_softmax(xp: Any, out: Any, x: Any, *, axis: int, workspace: Any) -> Non
     if not x.size:
         return
     scratch, row = workspace
-    xp.max(x, axis=axis, keepdims=True, out=row)
+    xp.maximum.reduce(x, axis=axis, keepdims=True, out=row)
     xp.subtract(x, row, out=out)
     xp.exp(out, out=scratch)
-    xp.sum(scratch, axis=axis, keepdims=True, out=row)
+    xp.add.reduce(scratch, axis=axis, keepdims=True, out=row)
     xp.log(row, out=row)
     xp.subtract(out, row, out=out)
 

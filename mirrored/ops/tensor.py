@@ -231,30 +231,45 @@ def _rank(x: Any) -> int:
     return x.ndim if isinstance(x, Operators) else np.ndim(x)
 
 
+_ARRAYS = (Operators, np.ndarray)
+
+
 def is_mask(index: Any) -> bool:
     """Whether an index is a condition: of numbers there is one an axis, and no array of them."""
-    return isinstance(index, bool) or (
-        isinstance(index, Operators | np.ndarray) and index.dtype == np.bool_
-    )
+    return isinstance(index, bool) or (isinstance(index, _ARRAYS) and index.dtype == np.bool_)
 
 
-def index_items(index: Any) -> tuple[Any, ...]:
+class Index(tuple[Any, ...]):
+    """The items of an index. Unlike those of Python before 3.12, its slices have a hash."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        parts: tuple[Any, ...] = ()
+        for item in self:
+            is_slice = type(item) is slice
+            parts += (item.start, item.stop, item.step) if is_slice else (item,)
+        return hash(parts)
+
+
+def index_items(index: Any) -> Index:
     """Return the items of an index, with integers as Python's."""
     items = index if isinstance(index, tuple) else (index,)
-    return tuple(_index_item(item) for item in items)
+    return Index([item if type(item) is int else _index_item(item) for item in items])
 
 
 def _index_item(item: Any) -> Any:
     if item is None or item is Ellipsis:
         return item
-    if isinstance(item, slice):
-        return slice(*(_optional_int(part) for part in (item.start, item.stop, item.step)))
+    if type(item) is slice:
+        start, stop, step = item.start, item.stop, item.step
+        return slice(_optional_int(start), _optional_int(stop), _optional_int(step))
     return _optional_int(item)
 
 
 def _optional_int(item: Any) -> int | None:
-    if item is None:
-        return None
+    if item is None or type(item) is int:
+        return item
     is_integer = isinstance(item, int | np.integer) and not isinstance(item, bool | np.bool_)
     if is_integer or (isinstance(item, Operators) and item.shape == () and item.dtype.kind == "i"):
         return int(item)

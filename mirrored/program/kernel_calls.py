@@ -73,16 +73,6 @@ class LaunchNotes(_Notes):
         return note
 
 
-def _reduction(ufunc: str) -> Callable[..., None]:
-    def note(
-        self: _Notes, x: Any, *, axis: Any, out: Any, dtype: Any = None, keepdims: bool = False
-    ) -> None:
-        reduce = getattr(self._xp, ufunc).reduce
-        self._add(reduce, (x, _axis(axis), dtype, out, keepdims))
-
-    return note
-
-
 class ArrayNotes(_Notes):
     """Stands for an array module of the host, and notes calls in the form that takes least time."""
 
@@ -113,10 +103,6 @@ class ArrayNotes(_Notes):
     def dot(self, a: Any, b: Any, *, out: Any) -> None:
         """Note the method that the function calls."""
         self._add(a.dot, (b, out))
-
-    # Notes of the reductions that NumPy's functions are.
-    sum, prod = _reduction("add"), _reduction("multiply")
-    max, min = _reduction("maximum"), _reduction("minimum")
 
     def take(self, x: Any, places: Any, *, out: Any, mode: str, axis: int | None = None) -> None:
         """Note the method that the function calls."""
@@ -162,6 +148,12 @@ class _Noted:
                 self._add(function, (*args, out))
                 return
         self._add(function, (*args, *kwargs.values(), out), (*kwargs, "out"))
+
+    def reduce(
+        self, x: Any, axis: Any, dtype: Any = None, out: Any = None, keepdims: bool = False
+    ) -> None:
+        """Note the ufunc's method."""
+        self._add(self._function.reduce, (x, _axis(axis), dtype, out, keepdims))
 
     def accumulate(self, x: Any, *, axis: int, dtype: Any, out: Any) -> None:
         """Note the ufunc's method, whose arguments are taken by position in less time."""
