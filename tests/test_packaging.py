@@ -328,7 +328,7 @@ def test_ci_runs_exactly_the_readme_test_line() -> None:
     assert 'run bash -c "${lines[0]}"' in script
     # Beside it run those that fail again, with the values of their asserts, and those left out.
     runs = ["/pytest -q --last-failed", '/pytest -q -m slow --assert=plain "${files[@]}" || {']
-    runs += ["/pytest -q -m slow --last-failed"]
+    runs += ["/pytest -q -m slow --last-failed", '/pytest -q "${files[@]}"']
     runs += ["/pytest -q -m openmpi tests/test_worker_deaths.py"]
     runs += ["/pytest -q -m docs tests/docs"]
     assert re.findall(r"/pytest\b.*", script) == runs
