@@ -7,6 +7,7 @@ of NumPy's calls. Of several NaN it is open which one is the result.
 import ctypes
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,6 +100,7 @@ def fuses(name: str, dtypes: Sequence[np.dtype[Any]]) -> bool:
     return name in _NAMES and all(dtype.name in _TYPES for dtype in dtypes)
 
 
+@lru_cache(maxsize=4096)
 def host_fusion(fusion: Fusion) -> HostFusion | None:
     """Return the loop for fused ops; None: an input is repeated along several axes.
 
