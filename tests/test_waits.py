@@ -202,6 +202,7 @@ ROWS: dict[str, tuple[Program, int] | list[str]] = {
         "backends/selftest/test_process.py:test_an_interrupt_ends_it",
     ],
     "a C compiler": [
+        "backends/test_host_compiling.py:test_it_is_refused_a_thread",
         "backends/test_host_compiling.py:test_no_compiler",
         "backends/test_host_compiling.py:test_nothing_is_left_of_a_process_that_compiles",
     ],

@@ -120,6 +120,19 @@ def test_no_compiler(
     assert not any(kernel.function for kernel in compiled.values())
 
 
+def test_it_is_refused_a_thread(
+    compiled: object, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    caplog.set_level(logging.DEBUG, "mirrored")
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    x = np.arange(4.0)
+    assert mr.function(lambda x: x * x + x)(mr.constant(x)).numpy().tolist() == [0, 2, 6, 12]
+    assert [each.message for each in caplog.records if "can't start" in each.message]
+
+
 def test_the_compiler_of_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_compiling, "find_spec", lambda name: name == "ziglang" or None)
     monkeypatch.setenv("PATH", "")
