@@ -3,10 +3,12 @@
 Contexts that are entered with every operation use it: it takes less time than a generator.
 """
 
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
+Context = AbstractContextManager[None]
 
 
 class Within:
@@ -15,16 +17,21 @@ class Within:
     Args:
         variable: The variable.
         value: The value.
+        *others: Contexts that are entered and left with it, and that raise nothing.
     """
 
-    __slots__ = ("_token", "_value", "_variable")
+    __slots__ = ("_others", "_token", "_value", "_variable")
 
-    def __init__(self, variable: ContextVar[_T], value: _T) -> None:
+    def __init__(self, variable: ContextVar[_T], value: _T, *others: Context) -> None:
         self._variable: ContextVar[Any] = variable
-        self._value = value
+        self._value, self._others = value, others
 
     def __enter__(self) -> None:
         self._token = self._variable.set(self._value)
+        for other in self._others:
+            other.__enter__()
 
     def __exit__(self, *_: object) -> None:
+        for other in self._others:
+            other.__exit__(None, None, None)
         self._variable.reset(self._token)

@@ -444,6 +444,12 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
         global seed, that one and the number of the call: each iterator begins again, and draws
         with one seed are alike in a call, as in TensorFlow.
 
+        TensorFlow calls the function once, to trace it. Here a `print`, a counter, NumPy and
+        Python's random numbers run for each element. A function that only calls ops on its
+        arguments and on constants is recorded after 24 calls, and then replayed for each
+        element, with the same bits; so is a predicate of `filter` or `take_while`. If a constant
+        that it reads changes, the next element has the new value.
+
         Args:
             map_func: Called with the element's tensor or dict, or with the parts of a tuple.
             num_parallel_calls: Accepted and checked; calls are made one after another, in order.

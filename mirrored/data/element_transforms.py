@@ -30,6 +30,7 @@ from mirrored.data.elements import (
     to_tensors,
 )
 from mirrored.data.leaf_specs import LeafSpec, NestedSpec
+from mirrored.data.replayed_functions import ReplayedFunction
 from mirrored.data.rng import Iteration, Rng
 from mirrored.data.transform import (
     INFINITE_CARDINALITY,
@@ -56,18 +57,20 @@ class Mapped(Following):
 
     def __init__(self, source: Transform, function: Callable[..., Any]) -> None:
         super().__init__(source)
-        self._function = function
+        self._function = ReplayedFunction(function)
         self.rng = Rng()
 
     def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator of the results."""
         label, check = "What `map_func` returned", FormCheck()
 
-        def step(_: int, element: Element) -> Iterable[Element]:
-            value = call_with(self._function, element)
+        def convert(value: Any) -> Element:
             # A list is a tuple of results, as in TensorFlow.
             value = tuple(value) if isinstance(value, list) else value
-            return (check(to_element(value, label), label),)
+            return check(to_element(value, label), label)
+
+        def step(_: int, element: Element) -> Iterable[Element]:
+            return (self._function(element, convert),)
 
         return results_of(elements, step, "map", self.rng.call_draws(iteration))
 
@@ -80,7 +83,7 @@ class Filtered(Derived):
 
     def __init__(self, source: Transform, predicate: Callable[..., Any]) -> None:
         super().__init__(source)
-        self._predicate = predicate
+        self._predicate = ReplayedFunction(predicate)
         self.rng = Rng()
         if source.cardinality != 0:
             self.cardinality = UNKNOWN_CARDINALITY
@@ -89,21 +92,21 @@ class Filtered(Derived):
         """Return an iterator of those elements."""
 
         def step(_: int, element: Element) -> Iterable[Element] | None:
-            if self._is_kept(element):
+            if self._predicate(element, self._checked):
                 return (element,)
             return None if self._ends else ()
 
         return results_of(elements, step, self._method, self.rng.call_draws(iteration))
 
-    def _is_kept(self, element: Element) -> bool:
-        kept = np.asarray(call_with(self._predicate, element))
+    def _checked(self, value: Any) -> NDArray[Any]:
+        kept = np.asarray(value)
         if kept.shape != () or kept.dtype != np.bool_:
             raise ValueError(
                 "Invalid `predicate`. `predicate` must return a `mr.bool` scalar tensor, but its "
                 f"return type is shape={kept.shape}, dtype={kept.dtype.name}. Return a "
                 "comparison, as in `x > 0`."
             )
-        return bool(kept)
+        return kept
 
 
 class TakenWhile(Filtered):

@@ -4,16 +4,16 @@ Arrays become tensors where users see them, and the results of users' functions 
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import _nest
+from mirrored._contexts import Within
 from mirrored._numbers import as_integer
 from mirrored.data.leaf_specs import LeafSpec, NestedSpec
-from mirrored.devices import device, get_device
+from mirrored.devices import device, logical_devices
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import Tensor, transfer
 from mirrored.ops.conversion import adopt, is_tensor, to_array
@@ -121,7 +121,7 @@ def _filled(value: dict[Any, Any] | tuple[Any, ...], what: str) -> Iterable[tupl
 
 def to_tensors(element: Element) -> Any:
     """Return an element with a tensor on CPU:0 for each array."""
-    cpu = get_device("CPU:0")
+    cpu = logical_devices()[0]
 
     def tensor(leaf: Any) -> Any:
         if isinstance(leaf, DatasetBase):
@@ -157,14 +157,15 @@ def check_arrays(specs: Any) -> None:
         )
 
 
-@contextmanager
-def host_scope() -> Iterator[None]:
+_ON_HOST = device("CPU:0")
+
+
+def host_scope() -> Within:
     """Within this context compute on CPU:0, unseen by tapes and recorders.
 
     What users' functions compute is data, which no gradient and no recorded step has a part in.
     """
-    with device("CPU:0"), only(), recorded_by(None):
-        yield
+    return recorded_by(None, _ON_HOST, only())
 
 
 def call_with(function: Any, element: Element) -> Any:

@@ -170,8 +170,13 @@ def named(method: str, index: int) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        error.add_note(f"In Dataset.{method}, at element {index} (counted from 0).")
+        _noted(Failure(error), method, index)
         raise
+
+
+def _noted(failure: Failure, method: str, index: int) -> Failure:
+    failure.error.add_note(f"In Dataset.{method}, at element {index} (counted from 0).")
+    return failure
 
 
 def results_of(
@@ -192,7 +197,7 @@ def results_of(
     def call(index: int, element: Element) -> Iterable[Element] | None:
         if draws is None:
             return step(index, element)
-        with named(method, index), drawing_from(draws):
+        with drawing_from(draws):
             return step(index, element)
 
     for index, element in enumerate(elements):
@@ -202,7 +207,7 @@ def results_of(
         if draws is not None and type(element) is not Failure:
             draws.number += 1
         if type(results) is Failure:
-            yield results
+            yield results if draws is None else _noted(results, method, index)
         else:
             yield from results
 

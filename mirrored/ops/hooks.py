@@ -5,13 +5,12 @@ measures how long an op takes is told by `mirrored.devices.work_timing`.)
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from mirrored._contexts import Within
+from mirrored._contexts import Context, Within
 from mirrored.devices import Device, placed_as, placed_nowhere, refuse_reset_where
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.ops.spec import DType, Shape, TensorSpec, as_shape, is_any_shape
@@ -198,14 +197,12 @@ def shapes_alone() -> bool:
     return recorder is not None and recorder.shapes_alone
 
 
-@contextmanager
-def recorded_by(recorder: Recorder | None) -> Iterator[None]:
+def recorded_by(recorder: Recorder | None, *others: Context) -> Within:
     """Within this context let `recorder` note what is computed; None: compute it."""
     names = None if recorder is None else recorder.node_name
     if recorder is not None and recorder.shapes_alone:
         names = placed_nowhere
-    with Within(_recorder, recorder), placed_as(names):
-        yield
+    return Within(_recorder, recorder, placed_as(names), *others)
 
 
 class NoValueError(OperatorNotAllowedInGraphError, AttributeError):

@@ -4,14 +4,13 @@ Values are compared as wholes: single elements of what is nearly zero may differ
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mirrored import _nest
+from mirrored._contexts import Within
 from mirrored.autodiff.tape import GradientsMade, telling_of_gradients
 from mirrored.distribute import get_replica_context
 from mirrored.distribute.global_batch import global_batch
@@ -75,11 +74,9 @@ class StepNotes:
         for optimizer in plan.optimizers:
             self._listen_to_optimizer(optimizer)
 
-    @contextmanager
-    def taken(self) -> Iterator[None]:
+    def taken(self) -> Within:
         """Note the losses that tapes differentiate in this context."""
-        with telling_of_gradients(self._note_losses):
-            yield
+        return telling_of_gradients(self._note_losses)
 
     def values(self) -> dict[Event, np.ndarray[Any, Any]]:
         """Return the replicas' values, put together, in the order in which they were computed."""
