@@ -48,7 +48,7 @@ class BranchRecorder:
         self.written: dict[int, tuple[Any, Tensor]] = {}
         # What was read of each variable, in order: a gradient is of these values.
         self._read: dict[int, tuple[Any, list[Tensor]]] = {}
-        self.shapes_alone = recorder.shapes_alone
+        self.shapes_alone, self.has_text = recorder.shapes_alone, False
         self.node_name = recorder.node_name
         self.copy = recorder.copy
         self.on_failure = recorder.on_failure

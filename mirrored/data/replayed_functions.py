@@ -5,7 +5,7 @@ them, so its bits are the same. Nothing is computed before its element is asked 
 """
 
 import builtins
-import dis
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -29,19 +29,16 @@ from mirrored.program.dataflow import SHARED
 # computes many bytes or products.
 _AFTER, _MOST_SHAPES, _MOST_WORK = 24, 16, 1 << 20
 
-# What functions may load from outside.
-_CONSTANTS = (bool, int, float, complex, str, bytes, type(None), Tensor, *np.sctypeDict.values())
+# What functions may read from outside. Nobody changes the attributes of these modules, and their
+# functions raise an error for a recorded tensor that they cannot compute with.
+_MODULES, _FUNCTIONS = ("math.", "numpy.", "mirrored."), ("math.", "numpy.", "mirrored.ops.")
+_EFFECTS = {"hooks", "host_function", "printing", "random", "rng_state"}  # Modules of these.
+_CONSTANTS = (int, float, complex, str, bytes, type(None), np.generic, np.dtype, Tensor)
 # fmt: off
 _CALLABLE = (abs, all, any, bool, dict, enumerate, float, int, isinstance, len, list, max, min, pow,
-             range, reversed, round, slice, sorted, sum, tuple, zip, *np.sctypeDict.values())
-# Recorded tensors have no text, and code that catches errors would not notice it.
-_REFUSED = ("BUILD_STRING", "CONVERT_VALUE", "DELETE_", "FORMAT_", "IMPORT_", "LOAD_BUILD_CLASS",
-            "PUSH_EXC_INFO", "STORE_ATTR", "STORE_GLOBAL")
+             range, reversed, round, slice, sorted, sum, tuple, zip)
 # fmt: on
-_FIXED = ("math", "mirrored", "numpy")  # Nobody changes the attributes of these modules.
-_EFFECTS = ("hooks", "host_function", "printing", "random", "rng_state")  # Modules of the ops.
-
-_LOADS = (logical_devices, default_float, get_log_device_placement)  # Read by ops.
+_READ_BY_OPS = (logical_devices, default_float, get_log_device_placement)
 
 
 class ReplayedFunction:
@@ -61,8 +58,8 @@ class ReplayedFunction:
         # For the shapes of an element: a program and the form of its results, or the number of
         # calls. None: nothing is recorded.
         self._recorded: dict[Any, tuple[Program, Form] | int] | None = {}
-        # Functions that return what a recording depends on, and their results while recording.
-        self._loads: list[tuple[Callable[[], Any], Any]] = [(load, load()) for load in _LOADS]
+        # Functions that return what is read, and their results after the first call.
+        self._read: list[tuple[Callable[[], Any], Any]] = []
 
     def __reduce__(self) -> Any:
         return ReplayedFunction, (self._function,)
@@ -83,7 +80,7 @@ class ReplayedFunction:
                 known = recorded.pop(shapes, 0)  # Other threads call the function meanwhile.
                 if isinstance(known, int):
                     count = recorded[shapes] = known + 1
-                elif all([load() is value for load, value in self._loads]):
+                elif self._is_unchanged():
                     try:
                         return _replayed(*known, leaves)
                     finally:
@@ -91,18 +88,24 @@ class ReplayedFunction:
                 else:
                     self._recorded = None
         result = convert(call_with(self._function, element))
-        if count == _AFTER and recorded is not None and len(recorded) <= _MOST_SHAPES:
+        if recorded is not None:
             self._recorded = None
             with suppress(Exception):
-                known = self._program(form, leaves), Form(result)
-                if _bits(_replayed(*known, leaves)) == _bits(result):
-                    self._recorded = {**recorded, shapes: known}
+                is_pure = self._is_unchanged() if self._read else self._is_pure(self._function)
+                if is_pure and count == _AFTER and len(recorded) <= _MOST_SHAPES:
+                    known = self._program(form, leaves), Form(result)
+                    recorded = {**recorded, shapes: known}
+                    is_pure = _bits(_replayed(*known, leaves)) == _bits(result)
+                self._recorded = recorded if is_pure else None
         return result
+
+    def _is_unchanged(self) -> bool:
+        return all([read() is value for read, value in self._read])
 
     def _program(self, form: Form, leaves: list[Any]) -> Program:
         """Return the program for elements of one form; raise if the function must be called."""
         is_plain = type(form.pack(leaves)) in (np.ndarray, tuple, dict)  # Others have methods.
-        if not is_plain or get_log_device_placement() or not self._is_pure(self._function):
+        if not is_plain or get_log_device_placement():
             raise ValueError
         recorder = GraphRecorder("map_func")
         specs, cpu = [TensorSpec(leaf.shape, leaf.dtype) for leaf in leaves], logical_devices()[0]
@@ -110,49 +113,49 @@ class ReplayedFunction:
         with host_scope(), graph_scope(), drawing_from(RngState(0)), recorder.recording():
             value = self._function(*fed) if type(fed) is tuple else self._function(fed)
             graph = recorder.finish([adopt(part, None) for part in _nest.flatten(value)])
-        for node in graph.nodes:
-            has_effects = node.op.random or node.op.stateful or node.op.ordered
-            if has_effects or max(node.flops, node.output.nbytes) > _MOST_WORK:
-                raise ValueError
+        ops = [node.op for node in graph.nodes]
+        is_long = any(max(node.flops, node.output.nbytes) > _MOST_WORK for node in graph.nodes)
+        # A text may be in an error that the function has caught.
+        if recorder.has_text or is_long or any(o.random or o.stateful or o.ordered for o in ops):
+            raise ValueError
         return Program(graph)
 
-    def _is_pure(self, function: Any, *callers: FunctionType) -> bool:
-        """Return whether the bytecode depends on arguments and constants alone; note these."""
-        if any([function is known for known in _CALLABLE]):
-            return True
-        if type(function) is not FunctionType or function in callers:
+    def _is_pure(self, function: Any, *callers: Any) -> bool:
+        """Return whether a function reads its arguments and constants alone; note what it reads."""
+        if type(function) is not FunctionType or vars(function) or function in callers:
             return False
-        if function.__module__.startswith("mirrored.ops."):
-            return function.__module__.split(".")[2] not in _EFFECTS
-        defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        codes, value = [function.__code__], None
+        codes = [function.__code__]
         for code in codes:  # Functions within it are added.
             codes += [part for part in code.co_consts if isinstance(part, CodeType)]
-            for step in dis.get_instructions(code):
-                name, is_attribute = step.opname, step.opname in ("LOAD_ATTR", "LOAD_METHOD")
-                is_module = isinstance(value, ModuleType) and value.__name__.split(".")[0] in _FIXED
-                if is_module and is_attribute:
-                    value = getattr(value, step.argval)
-                    continue
-                # Anybody may set the attributes of functions.
-                is_known = not is_attribute and self._is_pure(value, function, *callers)
-                is_cell = name.endswith("_DEREF") and step.argval in cells
-                is_refused = name.startswith(_REFUSED) or (is_cell and name == "STORE_DEREF")
-                if is_refused or not (is_known or _is_constant(value)):
-                    return False
-                value = None  # Loaded by the instruction before.
-                if is_cell or name == "LOAD_GLOBAL":
-                    known = step.argval, getattr(builtins, step.argval, None)
-                    get = partial(function.__globals__.get, *known)
-                    load = partial(getattr, cells[known[0]], "cell_contents") if is_cell else get
-                    self._loads.append((load, value := load()))
-        return _is_constant(defaults)
+        # Of what is read from outside, and of attributes.
+        names = {name for code in codes for name in code.co_names}
+        scope, known = function.__globals__, {**vars(builtins), **function.__globals__}
+        reads: list[Callable[[], Any]] = [*_READ_BY_OPS]
+        reads += [partial(scope.get, name, known[name]) for name in names if name in known]
+        reads += [partial(getattr, cell, "cell_contents") for cell in function.__closure__ or ()]
+        self._read += [(read, read()) for read in reads]
+        attributes: set[str] = set()
 
+        def may_read(value: Any) -> bool:
+            is_module = isinstance(value, ModuleType)
+            where = f"{getattr(value, '__name__' if is_module else '__module__', '')}."
+            is_known = _EFFECTS.isdisjoint(where.split("."))
+            if is_module:
+                named = {name for name in names if hasattr(value, name)}
+                attributes.update(named)
+                is_known = is_known and where.startswith(_MODULES)
+                return is_known and all([may_read(getattr(value, name)) for name in named])
+            if type(value) is tuple:
+                return all(map(may_read, value))
+            if hasattr(value, "__name__") and where.startswith(_FUNCTIONS):
+                return is_known
+            is_known = isinstance(value, _CONSTANTS) or any([value is item for item in _CALLABLE])
+            return is_known or self._is_pure(value, function, *callers)
 
-def _is_constant(value: Any) -> bool:
-    parts = value if type(value) is tuple else (value,)
-    return all([type(part) in _CONSTANTS or isinstance(part, np.dtype) for part in parts])
+        defaults = (function.__defaults__ or (), *(function.__kwdefaults__ or {}).values())
+        values = [read() for read in reads[len(_READ_BY_OPS) :]]
+        is_pure = all([may_read(value) for value in (*defaults, *values)])
+        return is_pure and not names - known.keys() - attributes & sys.modules.keys()  # Imports.
 
 
 def _replayed(program: Program, form: Form, leaves: list[Any]) -> Element:

@@ -112,9 +112,11 @@ class Recorder(Protocol):
 
     Attributes:
         shapes_alone: Whether nothing but shapes is wanted, for which no device has to be made.
+        has_text: Whether a tensor was made text, or an error was raised for it.
     """
 
     shapes_alone: bool
+    has_text: bool
 
     def node_name(self, op_name: str) -> str | None:
         """Return what the placement log calls the next node of an op; None: it says nothing."""
@@ -265,6 +267,7 @@ class RecordedTensor(Tensor):
         return super().__format__(spec) if spec else repr(self)
 
     def __repr__(self) -> str:
+        self.recorder.has_text = True
         return f"<mr.Tensor: {self._described()}, recorded>"
 
 

@@ -53,6 +53,7 @@ class GraphRecorder:
     """
 
     shapes_alone: bool = False
+    has_text: bool = False
 
     def __init__(
         self, name: str = "function", *, logs: bool = True, labels_checked: bool = False

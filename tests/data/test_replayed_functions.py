@@ -21,7 +21,7 @@ from mirrored.data.replayed_functions import _AFTER, _MOST_SHAPES, ReplayedFunct
 
 Dataset = mr.data.Dataset
 COUNT = 3 * _AFTER
-SCALE, SIZE, TABLE = 2.0, (8, 8), {"a": 1.0}
+SCALE, SIZE, TABLE, SWITCH = 2.0, (8, 8), {"a": 1.0}, False
 
 
 class Pair(NamedTuple):
@@ -68,6 +68,13 @@ def scaled(x: Any, by: float = SCALE) -> Any:
     return x * by
 
 
+def doubled(x: Any) -> Any:
+    return x * 2.0
+
+
+doubled.by = 3.0  # type: ignore[attr-defined]
+
+
 def closes_over(value: Any) -> Callable[[Any], Any]:
     return lambda x: x + value
 
@@ -76,6 +83,12 @@ def counts(x: Any) -> Any:
     global SCALE
     SCALE += 0.0
     return x
+
+
+def switches(x: Any) -> Any:
+    global SWITCH
+    SWITCH = not SWITCH
+    return x if SWITCH else -x
 
 
 def catches(x: Any) -> Any:
@@ -94,6 +107,12 @@ def imports(x: Any) -> Any:
     import random as numbers
 
     return x * numbers.random()
+
+
+def imports_time(x: Any) -> Any:
+    import time
+
+    return x * (time.time() > 0.0)
 
 
 def recursive(x: Any, depth: int = 3) -> Any:
@@ -117,6 +136,7 @@ REPLAYED: dict[str, tuple[Any, Callable[..., Any]]] = {
         random_rows((5, 4, 3), "uint8"),
         lambda x: mr.image.resize(mr.cast(mr.transpose(x, [1, 0, 2]), np.float32) / 255.0, SIZE),
     ),
+    "NumPy's constants": (VECTOR, lambda x: x - np.array([np.pi] * 7, np.float32)),
     "half": (random_rows((3,), "float16"), lambda x: x * x / 3.0),
     "static branches": (VECTOR, lambda x: x if len(x.shape) == 2 else mr.reshape(x, (1, -1))),
     "globals": (VECTOR, lambda x: x * SCALE * np.pi * math.e),
@@ -131,6 +151,7 @@ CALLED: dict[str, Callable[..., Any]] = {
     "random numbers of NumPy": lambda x: x * np.random.random(),
     "random numbers of Python": lambda x: x * random.random(),
     "an import of random": imports,
+    "an import": imports_time,
     "a random method": lambda x: Pair(x, x).drawn(),
     "a branch on values": lambda x: x if x[0] > 0 else -x,
     "a number of values": lambda x: x * float(x[0]),
@@ -142,11 +163,12 @@ CALLED: dict[str, Callable[..., Any]] = {
     "a list within": lambda x: (x, [x[0], x[1]]),
     "a counter": counts,
     "a list as default": collects,
+    "a switch": switches,
     "text of a tensor": lambda x: x * len(f"{x}"),
     "an error that is caught": catches,
     "a dict of the module": lambda x: x * TABLE["a"],
     "an array": closes_over(np.zeros(7, np.float32)),
-    "an attribute of a function": lambda x: x * len(scaled.__name__),
+    "an attribute of a function": lambda x: x * doubled.by,
     "an object": Scaler(),
     "a bound argument": functools.partial(scaled, by=3.0),
     "recursion": recursive,
