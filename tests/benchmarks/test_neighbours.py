@@ -7,6 +7,6 @@ from benchmarks import neighbours
 
 @pytest.mark.slow
 def test_a_row() -> None:
-    cells = neighbours.row("mnist", "threads", 1, 0.01).strip("| ").split(" | ")
-    assert cells[:2] == ["mnist", "threads"]
+    cells = neighbours.row("digits", "threads", 1, 0.01).strip("| ").split(" | ")
+    assert cells[:2] == ["digits", "threads"]
     assert all(float(cell) > 0 for cell in cells[2:])
