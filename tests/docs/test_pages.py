@@ -30,5 +30,7 @@ def program_of(page: str) -> str:
 def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     program = tmp_path / page.with_suffix(".py").name
     program.write_text(program_of(page.read_text()))
-    done = run_program(program, folder=tmp_path, environment=os.environ, strict=True)
+    done = run_program(
+        program, folder=tmp_path, environment=os.environ, strict=True, torn_down=False
+    )
     assert done.returncode == 0, done.stderr
