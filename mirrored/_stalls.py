@@ -95,8 +95,8 @@ WAITS = {
     "workers/notices.py:Notices.deliver": Wait("notices to other workers", "until"),
     "workers/regrouping.py:_wait": Wait("the workers that are left", "began"),
     "workers/replacements.py:are_ready": Wait("new processes in place of dead workers", "until"),
+    "workers/replacements.py:connected": Wait("new processes in place of dead workers"),
     "workers/replacements.py:ask": Wait("the workers that a new process joins"),
-    "workers/replacements.py:start": Wait("new processes in place of dead workers"),
     "workers/waiting.py:Waiting.until": Wait("other workers", "began", _call_of_workers),
 }
 

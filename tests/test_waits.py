@@ -287,7 +287,7 @@ OTHERS = {
         "workers/mpi_workers.py:MPIWorkers._kill",
         "workers/notices.py:Notices.look",
     },
-    "who waits for its thread is in the table": {"workers/replacements.py:start.spawn"},
+    "who waits for its thread is in the table": {"workers/replacements.py:connected.connect"},
     "a card's stream waits, not the thread": {
         "backends/cuda/cuda_backend.py:CudaBackend.copy_across",
         "distribute/bandwidth.py:_Queued.__init__",

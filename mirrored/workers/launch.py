@@ -6,7 +6,6 @@ MPI is loaded where there are others to reach, and must serve calls from any thr
 from __future__ import annotations
 
 import atexit
-import ctypes
 import faulthandler
 import math
 import os
@@ -15,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mirrored.errors import FailedPreconditionError
+from mirrored.workers import replacements
 
 # The variables by which launchers say that they started a process: how many beside it, or which.
 _COUNTS = {"PMI_SIZE": "mpiexec of MPICH's family", "OMPI_COMM_WORLD_SIZE": "mpiexec of Open MPI"}
@@ -111,9 +111,12 @@ def _wait_until_all_workers_have_started(deadline: float) -> Any:
     try:
         mpi4py.rc.thread_level = "multiple"
         mpi4py.rc.finalize = not sees_deaths()
+        mpi4py.rc.initialize = not replacements.is_new()
         from mpi4py import MPI
 
-        if not MPI.Is_initialized() and not MPI.Is_finalized():  # The program asked for that.
+        if replacements.is_new():
+            replacements.begin(MPI)
+        elif not MPI.Is_initialized() and not MPI.Is_finalized():  # The program asked for that.
             MPI.Init_thread(MPI.THREAD_MULTIPLE)
         if not mpi4py.rc.finalize:
             atexit.register(_end, MPI)
@@ -154,19 +157,8 @@ def _end(mpi: Any) -> None:
         mpi.COMM_WORLD.Abort(_End.status)
     if not _End.is_alone and not mpi.Is_finalized():
         mpi.Finalize()
-    elif mpi.Comm.Get_parent() != mpi.COMM_NULL:
-        leave_launcher()
-
-
-def leave_launcher() -> None:
-    """Tell Open MPI's launcher that a process which `Spawn` started ends as it should.
-
-    `MPI_Finalize` does so, and waits indefinitely for workers that have died.
-    """
-    with open("/proc/self/maps", encoding="utf-8") as lines:
-        path = next((line.split()[-1] for line in lines if "libpmix.so" in line), None)
-    if path is not None:
-        ctypes.CDLL(path).PMIx_Finalize(None, 0)
+    elif replacements.is_new():
+        replacements.leave_launcher()
 
 
 def abort_at_exit(status: int) -> None:

@@ -301,12 +301,15 @@ class MPIWorkers(Workers):
                 os.kill(processes[rank].number, signal.SIGKILL)  # type: ignore[union-attr]
         return True
 
-    def _meet_again(self, is_done: bool, result: Any) -> tuple[bool, Any]:
+    def _meet_again(
+        self, is_done: bool, result: Any, *, is_agreed: bool = False
+    ) -> tuple[bool, Any]:
         """Connect the workers that are left; return whether their call has a result, and it.
 
         Args:
             is_done: Whether this worker has the result.
             result: The result.
+            is_agreed: Whether all have agreed on it that some died.
         """
         old, hosts, comm = self.rank, self.hosts, self._layout.everyone
         began = time.monotonic()
@@ -314,7 +317,8 @@ class MPIWorkers(Workers):
             self._left += [self._layout, self._meeting, *self._under_way]
             self._under_way.clear()
             before = comm.Get_size()
-            comm = survivors(self._mpi, comm, self.deadline)
+            comm = survivors(self._mpi, comm, self.deadline, is_agreed=is_agreed)
+            is_agreed = False
             if self.on_failure == "replace":
                 self.vacant += before - comm.Get_size()
             if not is_done:  # From now on nobody gives terms to a sum.
@@ -361,40 +365,79 @@ class MPIWorkers(Workers):
             state: What worker 0 hands over, which can be pickled.
             refusal: Why no process could join, for the log; empty: one could.
         """
-        mpi, everyone, before = self._mpi, self._layout.everyone, self.generation
+        mpi, before = self._mpi, self.generation
         count, self.vacant, began = self.vacant, 0, time.monotonic()
         deadline = self.deadline / 2  # The others wait for the first worker.
-        between = None if refusal else replacements.start(mpi, everyone, count, deadline)
-        joins = all(self.gather(between is not None, "starting processes"))
-        if joins and self.is_chief and before == self.generation:
+        new, port = None, ""
+        if self.is_chief and not refusal:
+            new = replacements.start(mpi, count, deadline)
+        if new is not None:
             hosts = (*self.hosts, *self.hosts[:1] * count)
             welcomes = [(rank, hosts, state) for rank in range(self.count, len(hosts))]
-            joins = replacements.are_ready(mpi, between, welcomes, deadline)
-        joins = self.gather(joins, "whether processes have started")[0]
-        joins = joins and between is not None and before == self.generation
-        if self.is_chief and between is not None:
-            verdict, numbers = (joins, self._calls, before + 1), range(between.Get_remote_size())
-            with suppress(mpi.Exception):  # One has died, and none of them joins.
-                self._left += [between.isend(verdict, n) for n in numbers]
-        joins = joins and self._merge(between, is_new=False)
-        if self.is_chief:
+            if replacements.are_ready(mpi, new, welcomes, deadline):
+                port = mpi.Open_port()
+        port = self.gather(port, "whether processes have started")[0]
+        if before != self.generation:
+            port = ""
+        self._tell(new, port)
+        between = self._accept(port) if port else None
+        self._tell(new, None if between is None else (self._calls, before + 1))
+        joins = between is not None and self._merge(between, is_new=False)
+        if before < self.generation - joins:  # More have died meanwhile: the next step tries again.
+            self.vacant += count
+        elif self.is_chief:
             done = "joined" if joins else f"not replaced: {refusal or 'no process came to `fit`'}"
             logger.warning("%d worker(s) %s, %.1f s.", count, done, time.monotonic() - began)
         return joins
 
     def join(self) -> None:
         """Become a worker, at the place where the others call `refill`."""
-        joins, *verdict = replacements.ask(self._mpi, self._parent, self.deadline)
-        if not joins or not self._merge(self._parent, is_new=True):
+        mpi, parent, between = self._mpi, self._parent, None
+        port = replacements.ask(mpi, parent, self.deadline)
+        if port:
+            connect, waits = partial(mpi.COMM_WORLD.Connect, port), lambda: not parent.Iprobe(0)
+            between = replacements.connected(mpi, connect, waits, self.deadline)
+        numbers = replacements.ask(mpi, parent, self.deadline)
+        if between is None or numbers is None or not self._merge(between, is_new=True):
             replacements.leave()
-        self.welcome, (self._calls, self.generation) = None, verdict
+        self.welcome, (self._calls, self.generation) = None, numbers
+
+    def _tell(self, new: Any, answer: Any) -> None:
+        """Send new processes an answer; see `replacements.ask`."""
+        if new is not None:
+            with suppress(self._mpi.Exception):  # One has died, and none of them joins.
+                numbers = range(new.Get_remote_size())
+                self._left += [new.isend(answer, n) for n in numbers]
+
+    def _accept(self, port: str) -> Any:
+        """Return what connects workers with new processes, on all of them; None: nothing does."""
+        mpi, everyone, ends = self._mpi, self._layout.everyone, list[Any]()
+
+        def no_one_died() -> bool:
+            everyone.Iprobe()  # Without which MPI does not see it.
+            return not everyone.Get_failed().Get_size()
+
+        def accept() -> None:
+            operation = partial(everyone.Accept, port)
+            ends.append(replacements.connected(mpi, operation, no_one_died, self.deadline))
+            if ends[0] is None:
+                raise mpi.Exception(mpi.ERR_PROC_FAILED)
+
+        try:
+            AgreedOperations(mpi, everyone, self.deadline)(everyone, accept)
+        except WorkersLost:
+            self._left += ends
+            self._meet_again(is_done=True, result=None, is_agreed=True)
+            return None
+        return ends[0]
 
     def _merge(self, between: Any, *, is_new: bool) -> bool:
         """Connect workers with new processes, on all of them; return whether that succeeded."""
         mpi = self._mpi
         self._left += [self._layout, self._meeting, between]
         try:
-            everyone = between.Merge(high=is_new)
+            together = AgreedOperations(mpi, between, self.deadline)
+            everyone = together(between, partial(between.Merge, high=is_new))
             everyone.Set_errhandler(mpi.ERRORS_RETURN)
             together = AgreedOperations(mpi, everyone, self.deadline)
             self._join(arrange(mpi, everyone, together), together)

@@ -38,21 +38,23 @@ def require_deaths_seen(mpi: Any, policy: str) -> None:
         )
 
 
-def survivors(mpi: Any, comm: Any, deadline: float) -> Any:
+def survivors(mpi: Any, comm: Any, deadline: float, *, is_agreed: bool = False) -> Any:
     """Return a communicator of the workers of another one that are alive, in the same order.
 
     Args:
         mpi: The module of MPI.
         comm: The communicator, in which nobody waits any longer.
         deadline: The seconds that the others have to come here.
+        is_agreed: Whether all come here from `AgreedOperations`, which has waited for them.
 
     Raises:
         WorkerTimeoutError: They did not come.
     """
     comm.Revoke()
     # Open MPI's own wait in `Shrink` has no limit, and its `Ishrink` fails.
-    with suppress(mpi.Exception):
-        _wait(comm.Iagree(np.ones(1, np.intc)), deadline)
+    if not is_agreed:  # Others may come from `AgreedOperations`: they hear that it failed.
+        with suppress(mpi.Exception):
+            _wait(comm.Iagree(np.zeros(1, np.intc)), deadline)
     alive = comm.Shrink()
     alive.Set_errhandler(mpi.ERRORS_RETURN)
     return alive
