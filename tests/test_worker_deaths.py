@@ -189,6 +189,15 @@ def test_new_processes_take_the_places_of_workers_that_die(tmp_path: Path) -> No
     assert len([*tmp_path.glob("worker_new*")]) == 2, errors
 
 
+@pytest.mark.openmpi
+def test_a_worker_joins_and_the_first_one_is_released(tmp_path: Path) -> None:
+    released = Death(0, "released")
+    errors = launch(2, [("resize", 8, [released])], tmp_path, policy="replace")
+    assert errors.count("1 worker(s) joined") == 1, errors
+    assert errors.count("died") == 1, errors
+    assert len([*tmp_path.glob("worker_new*")]) == 1, errors
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(130))
 def test_deaths_at_random_moments_leave_what_one_device_leaves(seed: int, tmp_path: Path) -> None:

@@ -259,6 +259,37 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         across = self._cross_device_ops
         return tuple(across.times.take()) if isinstance(across, AcrossWorkers) else (0.0,)
 
+    def grow(self, count: int) -> None:
+        """Let new processes of this program join as workers, at the next step of `fit`.
+
+        All workers call it, such as in a callback. The new processes run on the host of the first
+        worker, and get the state of `fit` as those do that take the place of a dead worker.
+
+        Args:
+            count: How many.
+
+        Raises:
+            ValueError: The strategy has not `on_worker_failure="replace"`, or `count` is no number.
+            WorkerError: Other workers ask for another number.
+        """
+        check_count("count", count, least=1)
+        self._workers.grow(count)
+
+    def release(self, rank: int) -> None:
+        """End the process of a worker; the others take the next step with its replicas.
+
+        All workers call it, such as in a callback. In the process that ends it raises SystemExit.
+
+        Args:
+            rank: The number of the worker.
+
+        Raises:
+            ValueError: There is no such worker, fewer than `min_workers` would be left, or the
+                strategy has `on_worker_failure="raise"`.
+            WorkerError: Other workers name another one.
+        """
+        self._workers.release(rank)
+
     def arguments(self) -> dict[str, Any]:
         """Return what another process makes the same strategy with; see `Strategy`."""
         return {

@@ -126,7 +126,7 @@ class Joining(Callback):
             workers.join()
         else:
             fit.batches = done
-            if not workers.vacant:
+            if workers.vacant < 1:
                 return
             with self._plan.strategy.scope():  # A new process does not send new variables.
                 state, refusal = finished_runs.hand_over(fit)

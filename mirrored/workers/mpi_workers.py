@@ -69,7 +69,6 @@ class MPIWorkers(Workers):
         self._broken: BaseException | None = None
         self._is_closed = False
         self._process = os.getpid()
-        self._least = 1
         self._left: list[Any] = []  # Connections with workers that have died; MPI may use them.
         self._join(layout, at_once)
         self._parent = mpi.Comm.Get_parent()
@@ -271,7 +270,7 @@ class MPIWorkers(Workers):
         """Set `on_failure` and the least number of workers, on all workers."""
         if policy != "raise":
             require_deaths_seen(self._mpi, policy)
-        if policy == self.on_failure and least == self._least:
+        if policy == self.on_failure and least == self.least:
             return
         policies = self.gather((policy, least), "on_worker_failure")
         if len(set(policies)) > 1:
@@ -279,7 +278,14 @@ class MPIWorkers(Workers):
                 "All workers must be given the same `on_worker_failure` and `min_workers`. "
                 f"Received: by worker, {policies}."
             )
-        self.on_failure, self._least = policy, least
+        self.on_failure, self.least = policy, least
+
+    def _leave(self) -> None:
+        """End this process, without which the others go on."""
+        self._background.drain()
+        self._is_closed = True
+        end_alone()
+        raise SystemExit(0)
 
     def _kill(self, ranks: Sequence[int]) -> bool:
         """Kill workers of this host that hang, so that they never write again; return whether.
@@ -338,9 +344,9 @@ class MPIWorkers(Workers):
                 break
         end_alone()
         self.generation += 1
-        if self.count < self._least:
+        if self.count < self.least:
             raise WorkerError(
-                f"{self.count} of the workers are left, and `min_workers` is {self._least}. "
+                f"{self.count} of the workers are left, and `min_workers` is {self.least}. "
                 "Received: the death of the others. Start the program again.",
                 reason="workers died",
             )
@@ -401,6 +407,7 @@ class MPIWorkers(Workers):
         if between is None or numbers is None or not self._merge(between, is_new=True):
             replacements.leave()
         self.welcome, (self._calls, self.generation) = None, numbers
+        self.vacant = 0  # What the program asked for before, the others have had.
 
     def _tell(self, new: Any, answer: Any) -> None:
         """Send new processes an answer; see `replacements.ask`."""

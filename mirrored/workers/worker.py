@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mirrored.errors import WorkersChangedError
+from mirrored.errors import WorkerError, WorkersChangedError
 from mirrored.workers.background import PendingSum
 
 # Seconds that a call waits for others, as the collectives of one host do.
@@ -34,6 +34,7 @@ class Workers(ABC):
         deadline: The seconds that a call may wait for others.
         on_failure: "raise": all others raise WorkerError where a worker fails. "continue": they go
             on where its process has died. "replace": a new process takes its place.
+        least: How many workers there must be.
         generation: How often workers were lost, or joined. All other attributes change then.
         vacant: How many workers have died whose place nobody has taken, with "replace".
         welcome: What a process got that was started in place of a worker and has not joined; None:
@@ -46,6 +47,7 @@ class Workers(ABC):
         self.place(rank, hosts, local_rank)
         self.deadline = DEADLINE
         self.on_failure = "raise"
+        self.least = 1
         self.generation = 0
         self.vacant = 0
         self.welcome: Any = None
@@ -73,6 +75,59 @@ class Workers(ABC):
             FailedPreconditionError: MPI ends the job where a process dies.
             WorkerError: Other workers ask for something else.
         """
+
+    def grow(self, count: int) -> None:
+        """Let processes join at the next step of `fit`, on all workers.
+
+        Args:
+            count: How many.
+
+        Raises:
+            ValueError: `on_failure` is not "replace".
+            WorkerError: Other workers ask for another number.
+        """
+        if self.on_failure != "replace":
+            raise ValueError(
+                "Processes can join several workers whose strategy was created with "
+                f'on_worker_failure="replace". Received: {self.count} worker(s), '
+                f"on_worker_failure={self.on_failure!r}."
+            )
+        counts = self.gather(count, "processes that join")
+        if len({*counts}) > 1:
+            raise WorkerError(
+                "All workers must ask for the same number of processes. Received: by worker, "
+                f"{counts}."
+            )
+        self.vacant += count
+
+    def release(self, rank: int) -> None:
+        """End the process of a worker, on all workers; the others go on.
+
+        Args:
+            rank: Its number.
+
+        Raises:
+            ValueError: There is no such worker, or the others do not go on.
+            WorkerError: Other workers name another one.
+            SystemExit: This is the worker.
+        """
+        if self.on_failure == "raise" or not 0 <= rank < self.count or self.count <= self.least:
+            raise ValueError(
+                "A worker can be released where the others go on and at least `min_workers` are "
+                f"left. Received: release({rank!r}) of {self.count} worker(s), "
+                f"on_worker_failure={self.on_failure!r}, min_workers={self.least}."
+            )
+        ranks = self.gather(rank, "a worker that is released")
+        if len({*ranks}) > 1:
+            raise WorkerError(
+                f"All workers must release the same one. Received: by worker, {ranks}."
+            )
+        self.vacant -= 1  # Its place stays empty.
+        if rank == self.rank:
+            self._leave()
+
+    def _leave(self) -> None:
+        """End this process, without which the others go on."""
 
     def require(self, generation: int, what: str) -> None:
         """Raise WorkersChangedError if a step shares its work with workers that have died.

@@ -325,7 +325,29 @@ def count(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
     return {**arrays, "steps": hooks.steps}
 
 
-KINDS = {"fit": train, "loop": loop, "count": count}
+def resize(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
+    """Return what a fit leaves to which a worker joins, and which then the first one leaves."""
+    del folder
+    random = np.random.default_rng(3)
+    x, y = random.normal(size=(53, 6)), random.normal(size=(53, 1))
+    mr.keras.utils.set_random_seed(8)
+    with strategy.scope():
+        layers = [mr.layers.Dense(7, "tanh"), mr.layers.Dropout(0.3), mr.layers.Dense(1)]
+        model = mr.Sequential([mr.layers.Input(shape=(6,)), *layers])
+        model.compile(mr.optimizers.Adam(0.01), "mse")
+
+    def change(epoch: int, logs: Any) -> None:
+        if hasattr(strategy, "grow"):
+            strategy.grow(1) if epoch == 0 else epoch == 1 and strategy.release(0)
+
+    hooks = _Hooks(killer)
+    callbacks = [hooks, mr.callbacks.LambdaCallback(on_epoch_end=change)]
+    history = model.fit(x, y, batch_size=8, epochs=4, verbose=0, callbacks=callbacks)
+    arrays = {f"weight {i}": value for i, value in enumerate(model.get_weights())}
+    return {**arrays, "loss": np.array(history.history["loss"]), "steps": hooks.steps}
+
+
+KINDS = {"fit": train, "loop": loop, "count": count, "resize": resize}
 
 
 def main(folder: Path) -> None:

@@ -46,3 +46,10 @@ def test_one_worker_has_what_it_gives() -> None:
 def test_what_cannot_be_summed_is_refused(vector: np.ndarray, out: np.ndarray, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         OneWorker().sum_in_order(vector, out, "it")
+
+
+def test_one_worker_neither_grows_nor_leaves() -> None:
+    with pytest.raises(ValueError, match=r"Received: 1 worker\(s\), on_worker_failure='raise'"):
+        OneWorker().grow(1)
+    with pytest.raises(ValueError, match=r"Received: release\(0\) of 1 worker\(s\)"):
+        OneWorker().release(0)
