@@ -126,6 +126,7 @@ class Workers(ABC):
         if rank == self.rank:
             self._leave()
 
+    @abstractmethod
     def _leave(self) -> None:
         """End this process, without which the others go on."""
 
@@ -278,6 +279,9 @@ class OneWorker(Workers):
 
     def go_on(self, policy: str, least: int) -> None:
         """Do nothing: nobody is left where this one dies."""
+
+    def _leave(self) -> None:
+        """Stay: there is nobody to leave."""
 
     def _sum(self, vector: NDArray[Any], out: NDArray[Any], label: str) -> None:
         """Copy the vector."""
