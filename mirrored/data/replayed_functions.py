@@ -134,7 +134,6 @@ class ReplayedFunction:
         reads += [partial(scope.get, name, known[name]) for name in names if name in known]
         reads += [partial(getattr, cell, "cell_contents") for cell in function.__closure__ or ()]
         self._read += [(read, read()) for read in reads]
-        attributes: set[str] = set()
 
         def may_read(value: Any) -> bool:
             is_module = isinstance(value, ModuleType)
@@ -142,7 +141,7 @@ class ReplayedFunction:
             is_known = _EFFECTS.isdisjoint(where.split("."))
             if is_module:
                 named = {name for name in names if hasattr(value, name)}
-                attributes.update(named)
+                known.update(dict.fromkeys(named))
                 is_known = is_known and where.startswith(_MODULES)
                 return is_known and all([may_read(getattr(value, name)) for name in named])
             if type(value) is tuple:
@@ -152,10 +151,10 @@ class ReplayedFunction:
             is_known = isinstance(value, _CONSTANTS) or any([value is item for item in _CALLABLE])
             return is_known or self._is_pure(value, function, *callers)
 
-        defaults = (function.__defaults__ or (), *(function.__kwdefaults__ or {}).values())
-        values = [read() for read in reads[len(_READ_BY_OPS) :]]
-        is_pure = all([may_read(value) for value in (*defaults, *values)])
-        return is_pure and not names - known.keys() - attributes & sys.modules.keys()  # Imports.
+        values = [function.__defaults__ or (), *(function.__kwdefaults__ or {}).values()]
+        values += [read() for read in reads[len(_READ_BY_OPS) :]]
+        # The names that are left may be those of modules that it imports.
+        return all(map(may_read, values)) and not (names - known.keys()) & sys.modules.keys()
 
 
 def _replayed(program: Program, form: Form, leaves: list[Any]) -> Element:
