@@ -173,15 +173,17 @@ class Slots:
         optimizer = self._optimizer
         if not optimizer._trainable_variables:
             optimizer._early = self.of_subclass()
+        new, more = [], len(self.transforms)
         for variable in variables:
-            names = self._own_names(variable)
-            if len(optimizer._slots.get(id(variable), (variable, names))[1]) < len(names):
+            kept = optimizer._slots.get(id(variable))
+            if kept is None:
+                new.append(variable)
+            elif len(kept[1]) < len(optimizer.slot_names_for(variable)) + more:
                 raise ValueError(
                     f"The optimizer {optimizer.name} has slots for {variable.name} that were "
-                    f"created before its settings needed {names}. Create a new optimizer with "
-                    "these settings."
+                    f"created before its settings needed {self._own_names(variable)}. Create a new "
+                    "optimizer with these settings."
                 )
-        new = [variable for variable in variables if id(variable) not in optimizer._slots]
         for variable in new:
             if not optimizer._strategy.owns(variable):
                 raise ValueError(

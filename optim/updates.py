@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from mirrored import devices, ops
 from mirrored.distribute import DistributedValues
 from mirrored.distribute.context import enter
-from mirrored.distribute.cross_device_ops.buckets import Buckets
+from mirrored.distribute.cross_device_ops.buckets import Buckets, bucket_ranges
 from mirrored.distribute.distributed_variables import copy_of
 from mirrored.ops import Tensor
 from mirrored.ops.hooks import active_recorder, only, recorded_by
@@ -22,7 +22,11 @@ from mirrored.optim.slots import Slots
 from mirrored.optim.transforms import Clipping, Step, WeightDecay, constrained
 from mirrored.variables import DeviceVariable, Variable
 from mirrored.variables.device_variable import Undone
-from mirrored.variables.flat import FlatVariable, pack, packing_groups
+from mirrored.variables.flat import FlatVariable, joined, pack, packing_groups
+
+# Elements of a variable that is joined with others outside of programs, and of all of them: to copy
+# these takes less time than an operation for each.
+_SMALL, _TOGETHER = 1 << 13, 1 << 15
 
 Target = DeviceVariable | FlatVariable
 Values = list[tuple[Target, Tensor]]
@@ -150,7 +154,9 @@ class Rule:
     def _units(
         self, replica: int, variables: Sequence[Variable]
     ) -> list[tuple[list[int], Sequence[Target]]]:
-        """Return what the rule updates in one call: a variable, or in a program all of a dtype.
+        """Return what the rule updates in one call: a variable, or several of a dtype as a vector.
+
+        In a program these are all that it may join, and else the small ones.
 
         A unit is the places of its variables, and one replica's copy of them and of their slots.
         """
@@ -158,15 +164,18 @@ class Rule:
             [copy_of(kept, replica) for kept in (variable, *self._slots.of(variable))]
             for variable in variables
         ]
-        if not self.optimizer.elementwise or active_recorder() is None:
+        if not self.optimizer.elementwise:
             return [([i], row) for i, row in enumerate(copies)]
         units: list[tuple[list[int], Sequence[Target]]] = []
+        groups = self._groups(variables, [row[0] for row in copies])
+        join = FlatVariable if active_recorder() is None else pack
         with recorded_by(None):
-            for places in self._groups(variables, [row[0] for row in copies]):
+            for places in _small(variables, groups) if join is FlatVariable else groups:
                 columns = zip(*(copies[i] for i in places), strict=True)
-                units.append((places, [pack(column) for column in columns]))
-        # A constraint is given a variable of its own shape.
-        alone = [i for i, variable in enumerate(variables) if variable.constraint is not None]
+                units.append((places, [join(column) for column in columns]))
+        joined_places = {i for places, _ in units for i in places}
+        # A constraint is called with a variable of its own shape.
+        alone = [i for i in range(len(copies)) if i not in joined_places]
         return units + [([i], copies[i]) for i in alone]
 
     # ------------------------------------------------------------------ one replica
@@ -277,7 +286,19 @@ class Rule:
 
 def _taken(tensors: Buckets, places: list[int], target: Target) -> Tensor:
     """Return what is for one target: a tensor, or for several variables a vector."""
-    return tensors.vector(places) if isinstance(target, FlatVariable) else tensors[places[0]]
+    is_flat = isinstance(target, FlatVariable)
+    if is_flat and active_recorder() is None:
+        return joined([tensors[i].copy_to(target._device) for i in places])
+    return tensors.vector(places) if is_flat else tensors[places[0]]
+
+
+def _small(variables: Sequence[Variable], groups: list[list[int]]) -> Iterator[list[int]]:
+    """Return the small variables among groups, as many together as the cache of a core holds."""
+    for group in groups:
+        small = [i for i in group if variables[i].size <= _SMALL]
+        for places in bucket_ranges([variables[i].size for i in small], _TOGETHER):
+            if len(places) > 1:
+                yield [small[place] for place in places]
 
 
 def _of_replica(gradients: Any, replica: int) -> Buckets:

@@ -54,9 +54,12 @@ class Storage:
         array: The array that owns the memory: C-contiguous, uninitialised, of the backend's kind.
         nbytes: The bytes that were counted for it.
         pool: Where they were counted.
+        parts: The numbers of the tensors that it was cut into, where it was.
     """
 
-    __slots__ = ("__weakref__", "array", "nbytes", "pool")
+    __slots__ = ("__weakref__", "array", "nbytes", "parts", "pool")
+
+    parts: list[int]
 
     def __init__(self, array: Any, pool: Pool, nbytes: int) -> None:
         self.array = array

@@ -99,9 +99,8 @@ class CountingPool:
             OutOfPoolMemory: Past the limit, or past that of a pool around this one; nothing is
                 counted then.
         """
-        changes = self._changes
-        if self.limit is None and self.parent is None and len(changes) < _MOST_CHANGES:
-            changes.append(nbytes)
+        if self.limit is None and self.parent is None and len(self._changes) < _MOST_CHANGES:
+            self._changes.append(nbytes)
             return
         with self._lock:
             self._settle()
@@ -109,7 +108,7 @@ class CountingPool:
                 raise OutOfPoolMemory(nbytes, self)
             if self.parent is not None:
                 self.parent.reserve(nbytes)
-            changes.append(nbytes)
+            self._changes.append(nbytes)
 
     def release(self, nbytes: int) -> None:
         """Give ``nbytes`` back, here and in the pools around this one, without a lock."""

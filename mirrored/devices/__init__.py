@@ -24,9 +24,9 @@ _late_module(
         "mirrored.devices.logical_device": "Device",
         "mirrored.devices.names": "DeviceSpec LogicalDevice PhysicalDevice",
         "mirrored.devices.placement": """
-            current_device_spec device get_device get_log_device_placement
+            active_scope current_device_spec device get_device get_log_device_placement
             get_soft_device_placement log_placement logical_devices place placed_as placed_nowhere
-            placement_scope set_log_device_placement set_soft_device_placement
+            set_log_device_placement set_soft_device_placement
         """,
         "mirrored.devices.resetting": "empty_with hold_devices refuse_reset_where reset_devices",
     },

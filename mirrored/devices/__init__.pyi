@@ -6,6 +6,7 @@ from mirrored.devices.names import LogicalDevice as LogicalDevice
 from mirrored.devices.device_registry import LogicalDeviceConfiguration as LogicalDeviceConfiguration
 from mirrored.devices.names import PhysicalDevice as PhysicalDevice
 from mirrored.backends import Storage as Storage
+from mirrored.devices.placement import active_scope as active_scope
 from mirrored.devices.placement import current_device_spec as current_device_spec
 from mirrored.devices.placement import device as device
 from mirrored.devices.resetting import empty_with as empty_with
@@ -28,7 +29,6 @@ from mirrored.devices.placement import logical_devices as logical_devices
 from mirrored.devices.placement import place as place
 from mirrored.devices.placement import placed_as as placed_as
 from mirrored.devices.placement import placed_nowhere as placed_nowhere
-from mirrored.devices.placement import placement_scope as placement_scope
 from mirrored.devices.resetting import refuse_reset_where as refuse_reset_where
 from mirrored.devices.resetting import reset_devices as reset_devices
 from mirrored.devices.info import reset_memory_stats as reset_memory_stats

@@ -50,7 +50,7 @@ _OUTSIDE = _Entered(_ANYWHERE, None)
 _scope: ContextVar[_Entered] = ContextVar("mirrored_device", default=_OUTSIDE)
 # Returns the scope of the caller. `request.answers` may keep whatever depends on the scope and the
 # devices alone: they are forgotten where placements may change.
-placement_scope: Callable[[], _Entered] = _scope.get
+active_scope: Callable[[], _Entered] = _scope.get
 _requests: dict[DeviceSpec, _Request] = {}
 _soft = True
 
@@ -378,6 +378,7 @@ def set_log_device_placement(enabled: bool) -> None:
     """
     global _logged
     _logged = checked_bool(enabled, "enabled")
+    forget_placements()  # What was planned without the log would not be logged.
 
 
 def get_log_device_placement() -> bool:

@@ -12,6 +12,7 @@ from mirrored import devices, ops
 from mirrored.devices import Device, LogicalDevice
 from mirrored.distribute.context import ReplicaContext, set_default_replica
 from mirrored.distribute.cross_device_ops import ReductionToOneDevice
+from mirrored.distribute.cross_device_ops.buckets import Buckets
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.distribute.distributed_variables import DistributedVariable
 from mirrored.distribute.replicas import merge_alone
@@ -39,7 +40,7 @@ class _SingleStrategy(Strategy):
 
     def sum_gradients(self, variables: Sequence[Variable], gradients: Sequence[Any]) -> Any:
         """Return the gradients: another strategy's optimizer may take them for all replicas."""
-        return super().sum_gradients(variables, gradients).values[0]
+        return Buckets().updated({i: g for i, g in enumerate(gradients) if g is not None})
 
     def _all_reduced(
         self, reduce_op: ReduceOp | str, values: Sequence[Any], options: Any = None

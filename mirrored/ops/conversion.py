@@ -16,6 +16,8 @@ from mirrored.ops.spec import (
     ALL_DTYPES,
     DTYPE_NAMES,
     FLOATS,
+    INDICES,
+    WIDE_FLOATS,
     DType,
     as_dtype,
     as_shape,
@@ -62,6 +64,11 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, Tensor) or hasattr(value, "_as_tensor")
 
 
+# The dtypes that a Python number of a type becomes at once, and what all of them can hold.
+_NUMBERS = {float: WIDE_FLOATS, int: WIDE_FLOATS | INDICES}
+_EXACT = 1 << 31
+
+
 def adopt(value: Any, dtype: DType | None) -> Tensor:
     """Return `value` as a tensor; numbers and NumPy values take `dtype` where they can.
 
@@ -70,6 +77,8 @@ def adopt(value: Any, dtype: DType | None) -> Tensor:
     """
     if isinstance(value, Tensor):
         return value
+    if dtype in _NUMBERS.get(type(value), ()) and -_EXACT < value < _EXACT:
+        return from_host(np.array(value, dtype))
     as_tensor = getattr(value, "_as_tensor", None)
     if as_tensor is not None:
         tensor: Tensor = as_tensor()

@@ -12,17 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mirrored.backends import Backend
-from mirrored.devices import Device, log_placement, place, placement_scope
+from mirrored.devices import Device
+from mirrored.devices.placement import active_scope, get_log_device_placement, log_placement, place
 from mirrored.devices.work_timing import kernel_work, observers, tell
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import as_tensors
-from mirrored.ops.hooks import (
-    RecordedTensor,
-    Recorder,
-    active_listeners,
-    active_recorder,
-    take_constant_room,
-)
+from mirrored.ops.hooks import RecordedTensor, active_listeners, active_recorder, take_constant_room
 from mirrored.ops.host_tensor import HostTensor
 from mirrored.ops.narrow_floats import admitted, suited
 from mirrored.ops.spec import TensorSpec, is_narrow
@@ -82,37 +77,33 @@ def execute(op: "Op", inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
             return execute(op, as_tensors(inputs), attrs)
         signature.append(value._spec)
     signature.extend(attrs.items())
-    known = placement_scope().request.answers
     recorder = active_recorder()
     key: tuple[Any, ...] | None = tuple(signature)
     try:
-        plan = known.get(key)
+        plan = active_scope().request.answers.get(key)
     except TypeError:  # An attribute has no hash.
         plan = key = None
     if plan is None:
-        inputs, plan = _planned(op, inputs, attrs, signature, key if recorder is None else None)
+        inputs, plan = _planned(op, inputs, attrs, key if recorder is None else None)
     device = plan.device
     local: Sequence[Tensor] = inputs
     for tensor in inputs:
         if tensor._device is not device:
             local = [tensor.copy_to(device) for tensor in inputs]
             break
-    log_placement(op.name, device)
     if recorder is None:
         output = _run(plan, inputs, local, attrs)
+    elif _is_recorded(plan.op, local):
+        output = recorder.record(plan.op, tuple(local), attrs, plan.spec, device)
     else:
-        output = _noted(recorder, plan, inputs, local, attrs)
+        output = _constant(plan, inputs, local, attrs)
     for listener in active_listeners():
         listener.on_op(plan.op, inputs, attrs, output)
     return output
 
 
 def _planned(
-    op: "Op",
-    tensors: tuple[Tensor, ...],
-    attrs: dict[str, Any],
-    signature: list[Any],
-    key: tuple[Any, ...] | None,
+    op: "Op", tensors: tuple[Tensor, ...], attrs: dict[str, Any], key: tuple[Any, ...] | None
 ) -> tuple[tuple[Tensor, ...], _Plan]:
     """Return the inputs as an op admits them, and the plan of its call.
 
@@ -120,10 +111,9 @@ def _planned(
         op: The op.
         tensors: Its inputs.
         attrs: Its attributes.
-        signature: The op, the specs of its inputs, and its attributes.
         key: Where the plan is kept for later calls; None: it is not.
     """
-    specs, direct = signature[1 : len(tensors) + 1], True
+    specs, direct = [tensor._spec for tensor in tensors], True
     for input_spec in specs:
         if input_spec.dtype not in op.direct:
             tensors, direct = admitted(op, tensors), False
@@ -136,8 +126,10 @@ def _planned(
     if not direct:
         op = suited(op, specs, device.backend)
     plan = _Plan(op, spec, device)
-    if key and direct and not op.random and _is_plain(tuple(attrs.values())):
-        known = placement_scope().request.answers
+    log_placement(op.name, device)
+    lasts = direct and not op.random and not get_log_device_placement()
+    if key and lasts and _is_plain(tuple(attrs.values())):
+        known = active_scope().request.answers
         if len(known) >= _MOST_PLANS:
             known.clear()
         known[key] = plan
@@ -145,27 +137,7 @@ def _planned(
 
 
 def _is_plain(value: Any) -> bool:
-    return isinstance(value, _PLAIN) or (
-        isinstance(value, tuple) and all([_is_plain(item) for item in value])
-    )
-
-
-def _noted(
-    recorder: Recorder,
-    plan: _Plan,
-    tensors: tuple[Tensor, ...],
-    local: Sequence[Tensor],
-    attrs: dict[str, Any],
-) -> Tensor:
-    """Return the result of a call while a function is recorded."""
-    op, spec, device = plan.op, plan.spec, plan.device
-    if _is_recorded(op, local):
-        return recorder.record(op, tuple(local), attrs, spec, device)
-    if op.view is None:
-        take_constant_room(spec.shape, spec.dtype.itemsize)
-    if _is_folded(op, local, spec):
-        return _fold(op, local, attrs, spec, device)
-    return _run(plan, tensors, local, attrs)
+    return all(map(_is_plain, value)) if isinstance(value, tuple) else isinstance(value, _PLAIN)
 
 
 def _is_recorded(op: "Op", tensors: Sequence[Tensor]) -> bool:
@@ -178,27 +150,27 @@ def _is_recorded(op: "Op", tensors: Sequence[Tensor]) -> bool:
     return op.random or op.stateful
 
 
-def _is_folded(op: "Op", tensors: Sequence[Tensor], spec: TensorSpec) -> bool:
-    """Whether a constant of a recorded function is computed on the host, which waits for no card.
+def _constant(
+    plan: _Plan, tensors: tuple[Tensor, ...], local: Sequence[Any], attrs: dict[str, Any]
+) -> Tensor:
+    """Compute a constant of a recorded function, on the host where that waits for no card.
 
     The host computes with floats of 16 bits otherwise than cards do.
     """
-    on_host = op.shape_only or all(type(tensor) is HostTensor for tensor in tensors)
-    return on_host and op.name in _ALIKE and not is_narrow(spec.dtype)
-
-
-def _fold(
-    op: "Op", tensors: Sequence[Any], attrs: dict[str, Any], spec: TensorSpec, device: Device
-) -> Tensor:
-    """Return the result of an op of constants, which stays on the host."""
-    arrays = [None if op.shape_only else tensor.host_array() for tensor in tensors]
+    op, (shape, dtype) = plan.op, plan.spec
+    if op.view is None:
+        take_constant_room(shape, dtype.itemsize)
+    on_host = op.shape_only or all(type(tensor) is HostTensor for tensor in local)
+    if not on_host or op.name not in _ALIKE or is_narrow(dtype):
+        return _run(plan, tensors, local, attrs)
+    arrays = [None if op.shape_only else tensor.host_array() for tensor in local]
     if op.view is not None:
-        return HostTensor(op.view(*arrays, **attrs), device)
-    out = np.empty(spec.shape, spec.dtype)
+        return HostTensor(op.view(*arrays, **attrs), plan.device)
+    out = np.empty(shape, dtype)
     if op.kernel is not None:
         with np.errstate(all="ignore"):
             op.kernel(np, out, *arrays, **attrs)
-    return HostTensor(out, device)
+    return HostTensor(out, plan.device)
 
 
 def _run(

@@ -19,6 +19,9 @@ from mirrored.devices.work_timing import copy_work, observers, tell
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor, new_id
 
+# Batches are alike, and calls with the same specifications are known sooner.
+_spec_of: Callable[..., TensorSpec] = lru_cache(TensorSpec)
+
 
 def transfer(array: NDArray[Any], device: Device) -> Tensor:
     """Return a copy of a host array on `device`. It feeds data: it is no op and not logged."""
@@ -28,7 +31,7 @@ def transfer(array: NDArray[Any], device: Device) -> Tensor:
     if start:
         device.backend.synchronize()
         tell(copy_work(None, device, storage.nbytes), start)
-    return Tensor(storage.array, storage, device)
+    return Tensor(storage.array, storage, device, _spec_of(array.shape, array.dtype))
 
 
 class HostRows(tuple[NDArray[Any], NDArray[np.int64]]):
@@ -66,10 +69,6 @@ def fill(targets: Sequence[NDArray[Any]], sources: Sequence[Any]) -> None:
             array.take(rows, 0, target, "clip")  # Which lets NumPy write right into the target.
         else:
             target[...] = source
-
-
-# Batches are alike, and calls with the same specifications are known sooner.
-_spec_of: Callable[..., TensorSpec] = lru_cache(TensorSpec)
 
 
 class HostTensor(Tensor):

@@ -6,6 +6,7 @@ What an operator computes is defined by the ops; here is only which one it calls
 import functools
 import gc
 import itertools
+import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter_ns
@@ -112,10 +113,7 @@ class Operators:
     @property
     def size(self) -> int:
         """The number of elements."""
-        size = 1
-        for length in self.shape:
-            size *= length
-        return size
+        return math.prod(self.shape)
 
     __add__, __radd__ = _binary("AddV2")
     __sub__, __rsub__ = _binary("Sub")
@@ -148,7 +146,7 @@ class Operators:
 
     def __getitem__(self, index: Any) -> "Tensor":
         try:
-            if is_mask(index):
+            if type(index) is not slice and is_mask(index):
                 return operators["boolean_mask"](self, index)
             return operators["StridedSlice"](self, index=index_items(index))
         except Exception as error:
@@ -261,10 +259,13 @@ def index_items(index: Any) -> Index:
 def _index_item(item: Any) -> Any:
     if item is None or item is Ellipsis:
         return item
-    if type(item) is slice:
-        start, stop, step = item.start, item.stop, item.step
-        return slice(_optional_int(start), _optional_int(stop), _optional_int(step))
-    return _optional_int(item)
+    if type(item) is not slice:
+        return _optional_int(item)
+    parts = item.start, item.stop, item.step
+    for part in parts:
+        if part is not None and type(part) is not int:
+            return slice(*map(_optional_int, parts))
+    return item
 
 
 def _optional_int(item: Any) -> int | None:

@@ -240,7 +240,7 @@ class DeviceVariable(Variable, plain=True):
     @property
     def dtype(self) -> DType:
         """The dtype of the value."""
-        return self._tensor.dtype
+        return self._tensor._spec.dtype
 
     @property
     def shape(self) -> TensorShape:

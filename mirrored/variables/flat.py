@@ -1,6 +1,7 @@
 """Several variables of one device as one vector, so that an optimizer updates them in one pass.
 
-They are packed when the step that trains them is recorded; outside programs nothing changes.
+They are packed when the step that trains them is recorded. Outside of programs small variables are
+joined for a step.
 """
 
 import math
@@ -8,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirrored import devices
+from mirrored.devices.work_timing import copy_within
 from mirrored.ops.hooks import active_recorder
 from mirrored.ops.spec import DType, Shape
 from mirrored.ops.tensor import Tensor
@@ -19,12 +21,14 @@ _LINE = 16  # Elements: the floats of a cache line.
 
 
 class FlatVariable:
-    """The values of several variables as one vector, for recorded programs."""
+    """The values of several variables of one device and dtype as one vector.
+
+    A recorded program updates them in place, after `pack`. Outside of programs they are copied.
+    """
 
     def __init__(self, members: Sequence[DeviceVariable]) -> None:
         self.members = tuple(members)
         self._device = members[0]._device
-        self._stays_in = members[0].pinned()[0]
 
     @property
     def name(self) -> str:
@@ -39,35 +43,59 @@ class FlatVariable:
     @property
     def shape(self) -> Shape:
         """The number of all elements."""
-        return self._stays_in.spec.shape
+        return (sum(member.size for member in self.members),)
 
     @property
     def dtype(self) -> DType:
         """The dtype of the values."""
-        return self._stays_in.spec.dtype
+        return self.members[0].dtype
 
     def pinned(self) -> tuple[VariableStorage, int]:
         """Return the memory that holds the values, and their offset in it."""
         with variable_writes:
             _bring_together(self.members, sum(member.size for member in self.members))
-            self._stays_in = self.members[0].pinned()[0]
-        return self._stays_in, 0
+        return self.members[0].pinned()[0], 0
 
     def read_value(self) -> Tensor:
-        """Return the values as one vector, while a program is recorded."""
+        """Return the values as one vector."""
         recorder = active_recorder()
         if recorder is None:
-            raise RuntimeError("Variables are read one by one outside a recorded program.")
+            views = [member._view() for member in self.members]
+            storage = views[0]._storage
+            if getattr(storage, "parts", None) == [member._tensor._id for member in self.members]:
+                return Tensor(storage.array, storage, self._device)  # They are together already.
+            return joined(views)
         return recorder.read(self)
 
     def commit(self, value: Tensor) -> None:
-        """Assign a vector's parts to the members, while a program is recorded."""
+        """Assign a vector's parts to the members; allocates nothing."""
         recorder = active_recorder()
-        if recorder is None:
-            raise RuntimeError("Variables are written one by one outside a recorded program.")
-        recorder.write(self, value)
-        for _ in self.members:
-            devices.log_placement("AssignVariableOp", self._device)
+        if recorder is not None:
+            recorder.write(self, value)
+            for _ in self.members:
+                devices.log_placement("AssignVariableOp", self._device)
+            return
+        start, parts = 0, []
+        for member in self.members:
+            spec = member._tensor._spec
+            array = value._array[start : start + math.prod(spec.shape)].reshape(spec.shape)
+            parts.append(Tensor(array, value._storage, self._device, spec))
+            member.commit(parts[-1])
+            start += array.size
+        if value._array is value._storage.array:
+            value._storage.parts = [part._id for part in parts]
+
+
+def joined(tensors: Sequence[Tensor]) -> Tensor:
+    """Return the elements of tensors of one device and dtype as one vector, outside of programs."""
+    device, start = tensors[0]._device, 0
+    shapes = [tensor._spec.shape for tensor in tensors]
+    storage = device.allocate((sum(map(math.prod, shapes)),), tensors[0].dtype)
+    for tensor, shape in zip(tensors, shapes, strict=True):
+        stop = start + math.prod(shape)
+        copy_within(device, tensor._array, storage.array[start:stop].reshape(shape), "ConcatV2")
+        start = stop
+    return Tensor(storage.array, storage, device)
 
 
 def packing_order(variables: Sequence[Variable]) -> list[int]:

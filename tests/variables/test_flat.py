@@ -8,7 +8,7 @@ import pytest
 
 import mirrored as mr
 from mirrored.errors import ResourceExhaustedError
-from mirrored.variables.flat import pack, packing_groups, packing_order
+from mirrored.variables.flat import FlatVariable, pack, packing_groups, packing_order
 
 
 def variables() -> list[Any]:
@@ -76,10 +76,18 @@ def test_no_room_to_bring_them_together(simulate: Callable[..., Any]) -> None:
     assert (float(v.numpy().sum()), float(w)) == (size, 2.0)
 
 
-def test_they_are_read_one_by_one_outside_programs() -> None:
-    flat = pack(variables())
-    with pytest.raises(RuntimeError, match="read one by one outside a recorded program"):
-        flat.read_value()
+def test_outside_programs_they_are_copied(simulate: Callable[..., Any]) -> None:
+    (gpu,) = simulate(1)
+    members = variables()
+    used = mr.config.experimental.get_memory_info
+    flat, before = FlatVariable(members), used(gpu.name)["current"]
+    vector = flat.read_value()
+    np.testing.assert_array_equal(vector.numpy(), [0, 1, 2, 3, 4, 5, 7, 8, 9])
+    assert used(gpu.name)["current"] == before + 36
+    flat.commit(vector * 1.0)
+    del vector
+    check_values(members)
+    assert used(gpu.name)["current"] == before
 
 
 def test_a_program_updates_them_as_one(record: Any) -> None:
