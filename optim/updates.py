@@ -294,9 +294,10 @@ def _taken(tensors: Buckets, places: list[int], target: Target) -> Tensor:
 
 def _small(variables: Sequence[Variable], groups: list[list[int]]) -> Iterator[list[int]]:
     """Return the small variables among groups, as many together as the cache of a core holds."""
+    sizes = [variable.size for variable in variables]
     for group in groups:
-        small = [i for i in group if variables[i].size <= _SMALL]
-        for places in bucket_ranges([variables[i].size for i in small], _TOGETHER):
+        small = [i for i in group if sizes[i] <= _SMALL]
+        for places in bucket_ranges([sizes[i] for i in small], _TOGETHER):
             if len(places) > 1:
                 yield [small[place] for place in places]
 

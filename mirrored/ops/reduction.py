@@ -50,7 +50,7 @@ def infer_reduced(x: TensorSpec, *, axis: Axes, keepdims: bool) -> TensorSpec:
 
 
 def _sum(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
-    xp.add.reduce(x, axis=axis, dtype=x.dtype, keepdims=keepdims, out=out)
+    xp.add.reduce(x, axis, x.dtype, out, keepdims)
 
 
 def _mean_workspace(x: TensorSpec, *, axis: Axes, keepdims: bool) -> tuple[TensorSpec, ...]:

@@ -3,7 +3,6 @@
 What an operator computes is defined by the ops; here is only which one it calls.
 """
 
-import functools
 import gc
 import itertools
 import math
@@ -34,7 +33,7 @@ operators: FilledByFiles[Callable[..., "Tensor"]] = FilledByFiles("mirrored.ops"
 
 
 # Returns a number that no tensor or variable had before; tapes tell them apart by it.
-new_id: Callable[[], int] = functools.partial(next, itertools.count(1))
+new_id: Callable[[], int] = itertools.count(1).__next__
 
 
 def _binary(name: str) -> tuple[Callable[[Any, Any], "Tensor"], Callable[[Any, Any], "Tensor"]]:
