@@ -5,6 +5,7 @@ docstring. Types in signatures, and code such as `mr.layers.Dense` in any page, 
 """
 
 import enum
+import functools
 import inspect
 import re
 from pathlib import Path
@@ -23,6 +24,7 @@ from public_names import (
 )
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
 from sphinx.ext.intersphinx import InventoryAdapter
 from sphinx.ext.napoleon import Config, GoogleDocstring
@@ -240,6 +242,13 @@ class PublicModules(Table):
         return self.table(rows)
 
 
+@functools.cache
+def addresses(env: BuildEnvironment) -> dict[str, str]:
+    """Return the addresses of the names in the inventories."""
+    inventories = InventoryAdapter(env).main_inventory.values()
+    return {name: item.uri for items in inventories for name, item in items.items()}
+
+
 class Links(SphinxPostTransform):
     """Lets code such as `mr.layers.Dense` lead to the entry of that name.
 
@@ -253,11 +262,7 @@ class Links(SphinxPostTransform):
         """Replace code by references, and references to nothing by text."""
         page = self.env.current_document.docname
         described = self.env.domains.python_domain.objects
-        outside = {
-            name: item.uri
-            for items in InventoryAdapter(self.env).main_inventory.values()
-            for name, item in items.items()
-        }
+        outside = addresses(self.env)
         for node in list(self.document.findall(addnodes.pending_xref)):
             if node.get("refdomain") == "py" and node["reftarget"] not in described:
                 address = outside.get(node["reftarget"])

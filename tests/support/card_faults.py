@@ -3,8 +3,6 @@
 A file says what happens to the last worker after two steps of training, or as it connects.
 """
 
-import os
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -27,7 +25,6 @@ def _raise() -> None:
 FAULTS: dict[str, Callable[[], object]] = {
     "raises": _raise,
     "ends": lambda: sys.exit(0),
-    "is killed": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "hangs": lambda: time.sleep(4 * DEADLINE),
 }
 

@@ -225,7 +225,7 @@ def make_loop(model: mr.Model, strategy: mr.MirroredStrategy) -> Callable[[], ob
         ("two", 23),
         *[
             pytest.param(layout, every, marks=pytest.mark.slow)
-            for layout, every in {"two": 1, "one": 1, "three": 5, "host": 1, "loop": 1}.items()
+            for layout, every in {"two": 3, "one": 1, "three": 5, "host": 3, "loop": 1}.items()
         ],
     ],
 )
