@@ -6,8 +6,9 @@
 from typing import Any, Unpack
 
 from mirrored import ops
+from mirrored._numbers import from_0_to_1
 from mirrored.layers.layer import Layer, LayerOptions
-from mirrored.layers.regularization import from_0_to_1, generator_of
+from mirrored.layers.regularization import generator_of
 from mirrored.layers.shapes import Shape, Shapes, is_shape
 from mirrored.ops import SeedGenerator, Tensor
 from mirrored.serialization.constructor_arguments import serialized

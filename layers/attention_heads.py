@@ -8,13 +8,14 @@ import math
 from typing import Any, Unpack
 
 from mirrored import ops
+from mirrored._numbers import from_0_to_1
 from mirrored._types import Identifier, TensorLike
 from mirrored.layers import regularizers
 from mirrored.layers.activation import Softmax
 from mirrored.layers.call_arguments import CallArguments
 from mirrored.layers.einsum_dense import EinsumDense
 from mirrored.layers.layer import Layer, PlainOptions, shared_config
-from mirrored.layers.regularization import Dropout, from_0_to_1
+from mirrored.layers.regularization import Dropout
 from mirrored.layers.shapes import Shape
 from mirrored.layers.starting_values import another
 from mirrored.layers.weights import WeightSettings, settings_of

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Unpack
 
 from mirrored import ops
-from mirrored._numbers import as_real
+from mirrored._numbers import from_0_to_1
 from mirrored._types import Identifier
 from mirrored.distribute import get_replica_context
 from mirrored.layers import initializers
@@ -99,13 +99,13 @@ class BatchNormalization(ScaledAndMoved):
         beta = beta_initializer, beta_regularizer, beta_constraint
         gamma = gamma_initializer, gamma_regularizer, gamma_constraint
         super().__init__(as_axis(axis), epsilon, center, scale, beta, gamma, **options)
-        self.momentum = _as_part("momentum", momentum)
+        self.momentum = from_0_to_1("momentum", momentum)
         self.moving_mean_initializer = initializers.get(moving_mean_initializer)
         self.moving_variance_initializer = initializers.get(moving_variance_initializer)
         self.synchronized = None if synchronized is None else bool(synchronized)
         self.renorm = bool(renorm)
         self.renorm_clipping = _checked_bounds(renorm_clipping) if renorm else renorm_clipping
-        self.renorm_momentum = _as_part("renorm_momentum", renorm_momentum)
+        self.renorm_momentum = from_0_to_1("renorm_momentum", renorm_momentum)
 
     def build(self, input_shape: Shape) -> None:
         """Create gamma and beta, and the moving averages, each of the features' shape."""
@@ -272,13 +272,6 @@ class BatchNormalization(ScaledAndMoved):
         if asked or config.get("synchronized") is not False:
             return config
         return {**config, "synchronized": None}
-
-
-def _as_part(name: str, value: Any) -> float:
-    part = as_real(value)
-    if part is None or not 0 <= part <= 1:
-        raise ValueError(f"`{name}` must be a number from 0 to 1. Received: {name}={value!r}")
-    return part
 
 
 def _checked_bounds(clipping: Any) -> dict[str, float]:

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from mirrored import ops
 from mirrored._arguments import only, takes_older
-from mirrored._numbers import as_integer
+from mirrored._numbers import as_positive
 from mirrored._types import DTypeLike, Identifier, TensorLike
 from mirrored.layers import constraints, initializers, regularizers
 from mirrored.layers.layer import EmbeddingOptions, Layer, shared_config
@@ -63,8 +63,8 @@ class Embedding(Layer):
         **options: Unpack[EmbeddingOptions],
     ) -> None:
         super().__init__(**options)
-        self.input_dim = _positive("input_dim", input_dim)
-        self.output_dim = _positive("output_dim", output_dim)
+        self.input_dim = as_positive("input_dim", input_dim)
+        self.output_dim = as_positive("output_dim", output_dim)
         self.embeddings_initializer = initializers.get(embeddings_initializer)
         self.embeddings_regularizer = regularizers.get(embeddings_regularizer)
         self.embeddings_constraint = constraints.get(embeddings_constraint)
@@ -116,16 +116,6 @@ class Embedding(Layer):
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         """Return ``input_shape`` and ``output_dim``."""
         return (*input_shape, self.output_dim)
-
-
-def _positive(name: str, value: Any) -> int:
-    number = as_integer(value)
-    if number is None or number < 1:
-        raise ValueError(
-            f"`{name}` must be a positive integer. Received: {name}={value} (of type "
-            f"{type(value).__name__})."
-        )
-    return number
 
 
 class ReversibleEmbedding(Embedding):

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Unpack
 
 from mirrored import ops
-from mirrored._numbers import as_integer, as_real
+from mirrored._numbers import as_integer, from_0_to_1
 from mirrored._types import PartialShapeLike
 from mirrored.layers.layer import LayerOptions, SameShape
 from mirrored.layers.shapes import as_data_format
@@ -99,25 +99,6 @@ def generator_of(owner: str, seed: Any) -> SeedGenerator:
         # Eagerly each call would begin again, and what is recorded would go on.
         variable_access.ask(f"{owner}/seed_generator_state")
     return SeedGenerator(seed)
-
-
-def from_0_to_1(name: str, value: Any) -> float:
-    """Return an argument that is a part of 1.
-
-    Args:
-        name: What the error calls it.
-        value: The argument.
-
-    Raises:
-        ValueError: It is no number from 0 to 1.
-    """
-    number = as_real(value)
-    if number is None or not 0 <= number <= 1:
-        raise ValueError(
-            f"Invalid value received for argument `{name}`. Expected a float value between 0 and "
-            f"1. Received: {name}={value!r}"
-        )
-    return number
 
 
 class _Dropping(Drawing):

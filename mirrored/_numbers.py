@@ -93,6 +93,29 @@ def as_real(value: object) -> float | None:
     return float(value)
 
 
+def from_0_to_1(name: str, value: object) -> float:
+    """Return an argument that is a part of 1.
+
+    Args:
+        name: What the error calls it.
+        value: The argument.
+
+    Raises:
+        ValueError: It is no number from 0 to 1.
+
+    Example:
+        >>> from_0_to_1("rate", 1)
+        1.0
+    """
+    number = as_real(value)
+    if number is None or not 0 <= number <= 1:
+        raise ValueError(
+            f"Invalid value received for argument `{name}`. Expected a float value between 0 and "
+            f"1. Received: {name}={value!r}"
+        )
+    return number
+
+
 def as_positive(argument: str, value: object) -> int:
     """Return ``value`` as a positive integer.
 

@@ -214,7 +214,7 @@ def pad_images(
         (4, 4, 3)
     """
     form, x = as_data_format(data_format), ops.convert_to_tensor(images)
-    _check_rank_of(x)
+    check_rank(x)
     rows = {"top_padding": top_padding, "bottom_padding": bottom_padding}
     columns = {"left_padding": left_padding, "right_padding": right_padding}
     _check_two({**rows, "target_height": target_height})
@@ -270,7 +270,7 @@ def crop_images(
         (2, 3, 3)
     """
     form, x = as_data_format(data_format), ops.convert_to_tensor(images)
-    _check_rank_of(x)
+    check_rank(x)
     rows = {"top_cropping": top_cropping, "bottom_cropping": bottom_cropping}
     columns = {"left_cropping": left_cropping, "right_cropping": right_cropping}
     _check_two({**rows, "target_height": target_height})
@@ -296,14 +296,6 @@ def crop_images(
         return ops.slice(x, begin, size)
 
     return with_last_channels(x, form, change)
-
-
-def _check_rank_of(x: Tensor) -> None:
-    if x.ndim not in (3, 4):
-        raise ValueError(
-            "Invalid images rank: expected rank 3 (single image) or rank 4 (batch of images). "
-            f"Received: images.shape={x.shape}"
-        )
 
 
 def _check_two(numbers: dict[str, int | None]) -> None:

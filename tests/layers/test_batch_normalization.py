@@ -138,9 +138,13 @@ def test_in_mixed_precision_it_computes_in_float32() -> None:
         ({"axis": 0}, ValueError, "Axis 0 is the batch, which replicas share"),
         ({"axis": 2}, ValueError, r"Axis 2 is out of bounds for input shape \(2, 3\)"),
         ({"axis": "x"}, TypeError, "`axis` must be an integer. Received: axis='x'"),
-        ({"momentum": 2.0}, ValueError, "`momentum` must be a number from 0 to 1"),
+        ({"momentum": 2.0}, ValueError, "`momentum`. Expected a float value between 0 and 1"),
         ({"epsilon": -1.0}, ValueError, "`epsilon` must be a finite number of 0 or more"),
-        ({"renorm": True, "renorm_momentum": -1}, ValueError, "`renorm_momentum` must be a number"),
+        (
+            {"renorm": True, "renorm_momentum": -1},
+            ValueError,
+            "`renorm_momentum`. Expected a float",
+        ),
         ({"renorm": True, "renorm_clipping": {"x": 1}}, ValueError, "invalid keys"),
         ({"renorm": True, "renorm_clipping": {"dmax": -1}}, ValueError, "non-negative"),
         (

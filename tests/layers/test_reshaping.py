@@ -102,7 +102,7 @@ def test_an_embedding_begins_with_a_table_that_is_given() -> None:
         (lambda: mr.layers.RepeatVector(0), ValueError, "`n` should be a positive integer"),
         (lambda: mr.layers.RepeatVector("x"), TypeError, "Expected an integer value for `n`"),
         (lambda: mr.layers.RepeatVector(2)(np.ones((2, 3, 4))), ValueError, "expected ndim=2"),
-        (lambda: mr.layers.Embedding(0, 2), ValueError, "`input_dim` must be a positive integer"),
+        (lambda: mr.layers.Embedding(0, 2), ValueError, "`input_dim`, expected a positive integer"),
         (lambda: mr.layers.Lambda(3), TypeError, "`function` is called with the inputs"),
         (
             lambda: mr.layers.GlobalMaxPooling1D("last"),
