@@ -1,6 +1,7 @@
 """Every text of CUDA kernels, for every dtype, so that all can be compiled ahead."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 
@@ -21,16 +22,23 @@ from mirrored.backends.cuda.kernels import (
     teams,
 )
 
+# The floats that kernels take.
+FLOATS = [np.dtype(dtype) for dtype in (np.float32, np.float64, np.float16)]
+with suppress(ImportError):
+    import ml_dtypes
+
+    FLOATS.append(np.dtype(ml_dtypes.bfloat16))
+
 
 def _copying() -> Iterator[Source]:
     yield from copying._SOURCES.values()
-    for dtype in (*teams.float_dtypes(), *map(np.dtype, (*teams.INTEGERS, "bool"))):
+    for dtype in (*FLOATS, *map(np.dtype, (*teams.INTEGERS, "bool"))):
         yield copying._fill_source(dtype)
 
 
 def _convolution() -> Iterator[Source]:
     for index in map(np.dtype, teams.INDICES):
-        for dtype in teams.float_dtypes():
+        for dtype in FLOATS:
             for is_turned in (False, True):
                 yield convolution_kernels._depthwise_source(dtype, is_turned, index)
             yield convolution_kernels._filters_source(dtype, index)
@@ -46,19 +54,19 @@ def _gather() -> Iterator[Source]:
             yield gather_kernels._gather_source(width, index)
         for kind in gather_kernels._COMBINED:
             for dtype in (
-                *teams.float_dtypes(),
+                *FLOATS,
                 *map(np.dtype, (*teams.INTEGERS, "bool") if kind == "update" else teams.INTEGERS),
             ):
                 yield gather_kernels._combine_source(kind, dtype, index)
 
 
 def _line() -> Iterator[Source]:
-    for dtype in (*teams.float_dtypes(), *map(np.dtype, teams.INTEGERS)):
+    for dtype in (*FLOATS, *map(np.dtype, teams.INTEGERS)):
         for index in teams.INDICES:
             yield line_kernels._order_source(dtype, np.dtype(index))
     for kind in line_kernels._KINDS:
         integers = () if kind == "CumulativeLogsumexp" else map(np.dtype, teams.INTEGERS)
-        for dtype in (*teams.float_dtypes(), *integers):
+        for dtype in (*FLOATS, *integers):
             yield line_kernels._source(kind, dtype)
 
 
@@ -69,7 +77,7 @@ def _matrices() -> Iterator[Source]:
 def _pooling() -> Iterator[Source]:
     for kind in pooling_kernels._KINDS:
         integers = map(np.dtype, teams.INTEGERS if kind == "MaxPool" else ())
-        for dtype in (*teams.float_dtypes(), *integers):
+        for dtype in (*FLOATS, *integers):
             for index in map(np.dtype, teams.INDICES):
                 yield pooling_kernels._source(kind, dtype, index)
 
@@ -77,7 +85,7 @@ def _pooling() -> Iterator[Source]:
 def _product() -> Iterator[Source]:
     for index in teams.INDICES:
         yield source("product", product_kernels._PRODUCT_TEXT, T=np.dtype(index))
-    for dtype in teams.float_dtypes():
+    for dtype in FLOATS:
         for sums in dict.fromkeys((dtype, reduction_kernels.dtype_of_parts(dtype))):
             yield product_kernels._source(dtype, sums)
 
@@ -87,13 +95,13 @@ def _random_states() -> Iterator[Source]:
     for name, (_, dtypes) in random_states._TEXTS.items():
         yield from (random_states._source(name, np.dtype(kind)) for kind in dtypes)
     yield random_states._SHUFFLE_SOURCE
-    floats = teams.float_dtypes()
+    floats = FLOATS
     for parameter in floats:
         yield random_states._each_source("gamma", parameter, parameter)
     for rate in (*floats, *map(np.dtype, teams.INDICES)):
         for dtype in map(np.dtype, ("float32", "float64", "int32", "int64")):
             yield random_states._each_source("Poisson", dtype, rate)
-    for logits in teams.float_dtypes():
+    for logits in FLOATS:
         for dtype in map(np.dtype, teams.INDICES):
             yield random_states._categorical_source(dtype, logits)
 
@@ -107,7 +115,7 @@ def _random_streams() -> Iterator[Source]:
 def _reduction() -> Iterator[Source]:
     """Yield the texts for the usual axes, and those for others of up to four."""
     text, usual = reduction_kernels._source, reduction_kernels._USUAL_AXES
-    numbers = [*teams.float_dtypes(), *map(np.dtype, teams.INTEGERS)]
+    numbers = [*FLOATS, *map(np.dtype, teams.INTEGERS)]
     for dtype in numbers:
         for kind in ("Sum", "Prod", "Max", "Min"):
             for axes in (usual, (2, 2)):
@@ -124,7 +132,7 @@ def _reduction() -> Iterator[Source]:
 
 
 def _softmax() -> Iterator[Source]:
-    for dtype in teams.float_dtypes():
+    for dtype in FLOATS:
         for name in softmax_kernels._FORMS:
             yield softmax_kernels._softmax_source(name, dtype)
         yield softmax_kernels._source(dtype, dtype)
@@ -132,7 +140,7 @@ def _softmax() -> Iterator[Source]:
             yield softmax_kernels._source(dtype, np.dtype(labels))
     # In mixed precision; those of float16 differ in the type alone.
     single = np.dtype(np.float32)
-    for narrow in (kind for kind in teams.float_dtypes() if kind.name == "bfloat16"):
+    for narrow in (kind for kind in FLOATS if kind.name == "bfloat16"):
         for read, written in ((narrow, narrow), (narrow, single), (single, narrow)):
             yield softmax_kernels._source(single, single, read, written)
             yield softmax_kernels._source(single, np.dtype(np.int64), read, written)
@@ -140,7 +148,7 @@ def _softmax() -> Iterator[Source]:
 
 def _step_end() -> Iterator[Source]:
     yield step_end._REPORT_SOURCE
-    for dtype in teams.float_dtypes():
+    for dtype in FLOATS:
         yield source("all finite", step_end._FINITE_TEXT, T=dtype)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import kernel_sources
 import numpy as np
 import pytest
 from op_table import TABLE
@@ -12,13 +13,12 @@ from mirrored import ops
 from mirrored.backends.cuda.compiling import Source
 from mirrored.backends.cuda.expressions import EXPRESSIONS
 from mirrored.backends.cuda.fusion import fused_source
-from mirrored.backends.cuda.kernels.teams import float_dtypes
 from mirrored.backends.stream_backend import FusedOp, Fusion
 from mirrored.ops.op import OPS
 
 ONE = (1, 1, 1)
 BOOL = np.dtype(np.bool_)
-DTYPES = (*float_dtypes(), np.dtype(np.int32), np.dtype(np.int64), ops.uint8, BOOL)
+DTYPES = (*kernel_sources.FLOATS, np.dtype(np.int32), np.dtype(np.int64), ops.uint8, BOOL)
 TESTS = {"Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"}
 TESTS |= {"IsFinite", "IsInf", "IsNan"}
 

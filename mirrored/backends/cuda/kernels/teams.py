@@ -3,7 +3,6 @@
 Reductions, softmax and the cross-entropies are built on it, so all of them sum in one fixed order.
 """
 
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -234,16 +233,6 @@ def teams(length: int, *, along: bool, side_by_side: int = 1) -> Teams:
 def state_size(dtype: np.dtype[Any]) -> int:
     """Return the bytes of a sum or a maximum of elements: narrow floats are summed as float32."""
     return max(dtype.itemsize, 4)
-
-
-def float_dtypes() -> list[np.dtype[Any]]:
-    """Return the dtypes of floats that the kernels take; bfloat16 if its package is there."""
-    dtypes: list[Any] = [np.float32, np.float64, np.float16]
-    with suppress(ImportError):
-        import ml_dtypes
-
-        dtypes.append(ml_dtypes.bfloat16)
-    return [np.dtype(dtype) for dtype in dtypes]
 
 
 def _power_of_two(least: int) -> int:

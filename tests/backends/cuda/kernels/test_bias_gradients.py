@@ -3,17 +3,18 @@
 from collections.abc import Callable
 from typing import Any
 
+import kernel_sources
 import numpy as np
 import pytest
 
 from mirrored.backends.cuda.fusion import KERNELS as ELEMENTWISE
-from mirrored.backends.cuda.kernels import COMBINATIONS, reduction_kernels, teams
+from mirrored.backends.cuda.kernels import COMBINATIONS, reduction_kernels
 from mirrored.backends.stream_backend import OpSpec
 
 F32 = np.dtype(np.float32)
 DTYPES = [
     pytest.param(each, marks=pytest.mark.slow if each.name in ("float64", "float16") else ())
-    for each in teams.float_dtypes()
+    for each in kernel_sources.FLOATS
 ]
 # With one part a column and with several; fewer columns than a warp has threads, and more.
 SHAPES = [(7, 40), (300, 10), (3000, 3), (2, 5, 33), (4200, 65)]

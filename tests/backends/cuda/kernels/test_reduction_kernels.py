@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import kernel_sources
 import numpy as np
 import pytest
 from case_table import cases
@@ -66,7 +67,7 @@ def near(got: Any, expected: Any, scale: Any) -> None:
     params=[
         # Its text differs from that of float32 in the type alone; and float16's from bfloat16's.
         pytest.param(each.name, marks=pytest.mark.slow if each.name == "float64" else ())
-        for each in teams.float_dtypes()
+        for each in kernel_sources.FLOATS
         if each.name in TOLERANCES
     ]
 )

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import kernel_sources
 import numpy as np
 import pytest
 from case_table import cases
@@ -46,7 +47,7 @@ TOLERANCES = {"float32": 2e-6, "float64": 1e-14, "bfloat16": 4e-3}
     ("dtype", "tolerance"),
     [
         (dtype.name, TOLERANCES[dtype.name])
-        for dtype in teams.float_dtypes()
+        for dtype in kernel_sources.FLOATS
         if dtype.name in TOLERANCES
     ],
     clean=False,

@@ -1,7 +1,5 @@
 """How blocks are divided: within a card's limits, and with a thread for every row."""
 
-import numpy as np
-import pytest
 from case_table import cases
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,8 +57,3 @@ def test_columns_are_read_a_warp_wide(length: int, columns: int, height: int, ro
 )
 def test_shared_memory_is_as_much_as_the_text_uses(split: teams.Teams, states: int) -> None:
     assert split.shared(8) == 8 * states
-
-
-def test_bfloat16_is_among_the_dtypes_where_its_package_is() -> None:
-    ml_dtypes = pytest.importorskip("ml_dtypes")
-    assert teams.float_dtypes()[-1] == np.dtype(ml_dtypes.bfloat16)
