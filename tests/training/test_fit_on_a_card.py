@@ -227,6 +227,7 @@ def make_loop(model: mr.Model, strategy: mr.MirroredStrategy) -> Callable[[], ob
             pytest.param(layout, every, marks=pytest.mark.slow)
             for layout, every in {"two": 3, "one": 1, "three": 5, "host": 3, "loop": 1}.items()
         ],
+        *[pytest.param(layout, 1, marks=pytest.mark.long) for layout in ("two", "three", "host")],
     ],
 )
 def test_a_full_card_refuses_all_of_a_step_or_nothing(
