@@ -12,6 +12,7 @@ def nothing(*_: Any, **__: Any) -> Any:
 
 
 def test_an_op_is_defined_once() -> None:
+    assert ops.matmul  # Its module is imported when it is used.
     with pytest.raises(ValueError, match="second definition of 'MatMul'"):
         ops.register(ops.Op(name="MatMul", infer=nothing, kernel=nothing))
     assert ops.OPS["MatMul"].gradient is not None
