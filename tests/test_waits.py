@@ -287,7 +287,7 @@ OTHERS = {
         "workers/mpi_workers.py:MPIWorkers._kill",
         "workers/notices.py:Notices.look",
     },
-    "who waits for its thread is in the table": {"workers/replacements.py:connected.connect"},
+    "who waits for its thread is in the table": {"workers/replacements.py:begin.watch"},
     "a card's stream waits, not the thread": {
         "backends/cuda/cuda_backend.py:CudaBackend.copy_across",
         "distribute/bandwidth.py:_Queued.__init__",
