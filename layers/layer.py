@@ -902,9 +902,8 @@ class Layer(Part, _overrides.Subclassable):
         return {**vars(self), "_inbound_nodes": deque(), "__state__": self.__state__.copied()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        arguments = vars(self).pop("__arguments__", None)
-        known = "__state__" in state
-        vars(self).update(state if known else self.__state_class__(arguments).taken_from(state))
+        vars(self).pop("__arguments__", None)
+        vars(self).update(state)
 
     # Shapes and outputs.
 

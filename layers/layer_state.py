@@ -12,17 +12,6 @@ from mirrored.layers.construction import Arguments
 from mirrored.layers.policy import DTypePolicy
 from mirrored.layers.shapes import Shape, Shapes
 
-# The present names of attributes that earlier pickles have.
-_RENAMED = {
-    "_mirrored": "__state__",
-    "_added_weights": "__added_weights__",
-    "_tracker": "__tracker__",
-    "_replica_attributes": "__replica_attributes__",
-}
-# Those of the attributes that layers had for themselves before they had a state.
-_EARLIER = {"_dtype_policy": "policy", "_made_with": "arguments"}
-_MOVED = {"_added": "__added_weights__", "_chain": "_layer_chain"}
-
 
 class LayerState:
     """The facts about a layer, in one attribute: subclasses may use all other names.
@@ -61,7 +50,6 @@ class LayerState:
     compute_dtype: np.dtype[Any]
     input_dtype: np.dtype[Any] | None
     autocast_dtype: np.dtype[Any] | None
-    # Defaults of attributes that states in earlier pickles lack.
     called_with: CallArguments | None = None
     keeps_inputs = returns_values = False
 
@@ -105,22 +93,3 @@ class LayerState:
         other = copy.copy(self)
         vars(other).update(changes)
         return other
-
-    def taken_from(self, attributes: dict[str, Any]) -> dict[str, Any]:
-        """Return attributes of a layer, without those that are facts in here since.
-
-        Args:
-            attributes: The attributes, as an earlier version pickled them.
-        """
-        attributes = {_RENAMED.get(name, name): value for name, value in attributes.items()}
-        if "__state__" in attributes:
-            return attributes
-        left: dict[str, Any] = {"__state__": self}
-        names = {*vars(self), *LayerState.__annotations__, *type(self).__annotations__}
-        for old, value in attributes.items():
-            name = _EARLIER.get(old, old[1:])
-            if old[:1] == "_" and name in names:
-                setattr(self, name, value)
-            else:
-                left[_MOVED.get(old, old)] = value
-        return left

@@ -1,11 +1,9 @@
 """Names that are loaded when they are first asked for, and what an import loads without that."""
 
 import json
-import pickle
 import pkgutil
 import subprocess
 import sys
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -15,7 +13,7 @@ from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
-from mirrored._late import LISTS, MOVED, LateNames, late_module
+from mirrored._late import LISTS, LateNames, late_module
 from mirrored.ops.op import OPS
 
 # What an import loads of this package. Who comes to more lets names be loaded when they are asked
@@ -140,106 +138,3 @@ def test_what_somebody_sets_meanwhile_stays(example: ModuleType) -> None:
     names = LateNames("example", {"mirrored.ops": "sort"})
     setattr(example, "sort", sorted)  # noqa: B010
     assert names.load("sort") is sorted
-
-
-# What pickles of earlier versions name, by the modules that it is from.
-EARLIER = {
-    "mirrored": "_name_scope.name_scope",
-    "mirrored.compat.v1": "run_options.RunOptions shapes.TensorShape",
-    "mirrored.control_flow": """
-        conditions.cond control_dependencies.control_dependencies loops.while_loop
-    """,
-    "mirrored.data": """
-        cached_files.CachedInFile failures.Failure fetching.get_file options.Options
-        record_files.TFRecordDataset resampling.Resampled sequences.pad_sequences spec.DatasetBase
-        splitting.split_dataset states.Scanned timeseries.Gathered unbatching.Unbatched
-    """,
-    "mirrored.devices": "config.set_memory_growth registry.LogicalDeviceConfiguration",
-    "mirrored.distribute": "values.PerReplica",
-    "mirrored.distribute.cross_device_ops": "interface.CrossDeviceOps",
-    "mirrored.graph": "calls.Operation order.Order tensor.SymbolicTensor",
-    "mirrored.keras_functions": """
-        arithmetic.saturate_cast attention.dot_product_attention backend_numbers.l2_normalize
-        backend_shapes.batch_flatten backend_values.int_shape binary.add control.scan
-        counting.segment_sum creation.eye elementwise.relu float_elementwise.erf indexing.scatter
-        manipulation.pad matrices.inv normalizing.moments products.einsum random_numbers.normal
-        rearranging.rearrange reductions.logsumexp settings.version shapes.cast sorting.top_k
-        spacing.linspace statistics.average trees.flatten windows.hanning
-    """,
-    "mirrored.layers": """
-        activation_registry.deserialize initializer_registry.deserialize
-        activity_regularization.ActivityRegularization advanced_activations.PReLU
-        discretization.Discretization flatten.Flatten group_normalization.GroupNormalization
-        grouped_query_attention.GroupedQueryAttention masking.Masking noise.GaussianNoise
-        orthogonal.Orthogonal pipeline.Pipeline plain.Lambda
-        reversible_embedding.ReversibleEmbedding sparse_nonlinearities.sparsemax
-        time_distributed.TimeDistributed variance_scaling.GlorotUniform
-        dropout.Dropout input.Input nonlinearities.glu
-    """,
-    "mirrored.numpy_functions": """
-        averages.average binary.add creation.arange manipulation.sort matrices.diag products.dot
-        promotion.asarray random_numbers.rand reductions.amax selection.where shapes.ravel
-        unary.angle
-        rules.asarray
-    """,
-    "mirrored.ops": """
-        distinct.Unique draw.Algorithm error_functions.erf gamma_functions.lgamma
-        no_nan.divide_no_nan normalization.batch_normalization quantiles.ndtri
-        scattering_nd.scatter_nd sequences.reverse_sequence
-        sparse_cross_entropy.sparse_softmax_cross_entropy_with_logits
-        masks.masked variable_value.VariableValue
-        embedding.embedding_lookup joining.stack
-    """,
-    "mirrored.optim": """
-        adadelta.Adadelta adafactor.Adafactor adamax.Adamax adamw.AdamW ftrl.Ftrl lamb.Lamb
-        lion.Lion loss_scale_optimizer.LossScaleOptimizer multi_optimizer.MultiOptimizer
-        nadam.Nadam rmsprop.RMSprop schedule_free_adamw.ScheduleFreeAdamW
-        update_steps.RuleByVariable
-    """,
-    "mirrored.program": "decorator.function running_eagerly.run_functions_eagerly",
-    "mirrored.serialization": """
-        custom_objects.CustomObjectScope reading.deserialize_keras_object
-        writing.serialize_keras_object
-    """,
-    "mirrored.training": """
-        checkpoints.Checkpoint comparison.ReplicaComparison compiled_metrics.CompiledMetrics
-        on_batches.StepFunction summaries.SummaryWriter
-    """,
-    "mirrored.variables": """
-        seed_generator.SeedGenerator stream_variable.StreamVariable traits.Traits
-    """,
-    "mirrored.training.callbacks": """
-        early_stopping.EarlyStopping reduce_lr_on_plateau.ReduceLROnPlateau
-    """,
-    "mirrored.training.checkpoints": """
-        checkpoint.Checkpoint folder.latest_checkpoint manager.CheckpointManager
-    """,
-    "mirrored.training.comparison": "replica_comparison.ReplicaComparison",
-    "mirrored.training.files": "model_json.model_from_json",
-    "mirrored.training.losses": """
-        elementwise.MeanSquaredError margins.Hinge overlap.Dice pairs.Circle probabilistic.Poisson
-    """,
-    "mirrored.training.metrics": """
-        entropies.BinaryCrossentropy f_scores.F1Score hits.binary_accuracy
-        operating_points.PrecisionAtRecall top_k.TopKCategoricalAccuracy
-    """,
-    "mirrored.training.summaries": "values.scalar writer.SummaryWriter",
-}
-PICKLED = [f"{package}.{name}" for package, names in EARLIER.items() for name in names.split()]
-
-
-@cases("path", PICKLED)
-def test_pickles_find_what_was_moved(path: str) -> None:
-    module, _, name = path.rpartition(".")
-    loaded = pickle.loads(f"c{module}\n{name}\n.".encode())
-    assert loaded is getattr(import_module(MOVED.home(module)), name)
-    assert loaded.__name__ == name
-
-
-def test_pickles_find_a_transform_that_was_moved_between_modules() -> None:
-    loaded = pickle.loads(b"cmirrored.data.element_transforms\nCached\n.")
-    assert loaded is import_module("mirrored.data.caching").Cached
-
-
-def test_every_module_that_was_moved_is_tried() -> None:
-    assert {path.rpartition(".")[0] for path in PICKLED} == {*MOVED}
