@@ -24,10 +24,18 @@ class FlatVariable:
     """The values of several variables of one device and dtype as one vector.
 
     A recorded program updates them in place, after `pack`. Outside of programs they are copied.
+
+    Args:
+        members: The variables.
+
+    Attributes:
+        members: The same.
+        shape: The number of all elements.
     """
 
     def __init__(self, members: Sequence[DeviceVariable]) -> None:
         self.members = tuple(members)
+        self.shape: Shape = (sum(member.size for member in members),)
         self._device = members[0]._device
 
     @property
@@ -41,11 +49,6 @@ class FlatVariable:
         return self._device.full_name
 
     @property
-    def shape(self) -> Shape:
-        """The number of all elements."""
-        return (sum(member.size for member in self.members),)
-
-    @property
     def dtype(self) -> DType:
         """The dtype of the values."""
         return self.members[0].dtype
@@ -53,7 +56,7 @@ class FlatVariable:
     def pinned(self) -> tuple[VariableStorage, int]:
         """Return the memory that holds the values, and their offset in it."""
         with variable_writes:
-            _bring_together(self.members, sum(member.size for member in self.members))
+            _bring_together(self.members, self.shape[0])
         return self.members[0].pinned()[0], 0
 
     def read_value(self) -> Tensor:
