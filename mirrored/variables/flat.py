@@ -6,6 +6,7 @@ joined for a step.
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from mirrored import devices
@@ -30,12 +31,10 @@ class FlatVariable:
 
     Attributes:
         members: The same.
-        shape: The number of all elements.
     """
 
     def __init__(self, members: Sequence[DeviceVariable]) -> None:
         self.members = tuple(members)
-        self.shape: Shape = (sum(member.size for member in members),)
         self._device = members[0]._device
 
     @property
@@ -47,6 +46,11 @@ class FlatVariable:
     def device(self) -> str:
         """The full name of the device that holds the values."""
         return self._device.full_name
+
+    @cached_property
+    def shape(self) -> Shape:
+        """The number of all elements."""
+        return (sum(member.size for member in self.members),)
 
     @property
     def dtype(self) -> DType:
