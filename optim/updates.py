@@ -26,7 +26,7 @@ from mirrored.variables.flat import FlatVariable, joined, pack, packing_groups
 
 # Elements of a variable that is joined with others outside of programs, and of all of them: to copy
 # these takes less time than an operation for each.
-_SMALL, _TOGETHER = 1 << 13, 1 << 15
+_SMALL, _TOGETHER = 1 << 10, 1 << 12
 
 Target = DeviceVariable | FlatVariable
 Values = list[tuple[Target, Tensor]]

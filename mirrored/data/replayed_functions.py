@@ -21,7 +21,7 @@ from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import graph_scope
 from mirrored.ops.rng_state import RngState, drawing_from
-from mirrored.ops.spec import default_float
+from mirrored.ops.spec import default_float, image_data_format
 from mirrored.program import GraphRecorder, Program
 from mirrored.program.dataflow import SHARED
 
@@ -33,12 +33,25 @@ _AFTER, _MOST_SHAPES, _MOST_WORK = 24, 16, 1 << 20
 # functions raise an error for a recorded tensor that they cannot compute with.
 _MODULES, _FUNCTIONS = ("math.", "numpy.", "mirrored."), ("math.", "numpy.", "mirrored.ops.")
 _EFFECTS = {"hooks", "host_function", "printing", "random", "rng_state"}  # Modules of these.
-_CONSTANTS = (int, float, complex, str, bytes, type(None), np.generic, np.dtype, Tensor)
+# NumPy's that depend on more than their arguments, or change something.
+# fmt: off
+_NUMPY_EFFECTS = {
+    "apply_along_axis", "apply_over_axes", "array2string", "array_repr", "array_str",
+    "copyto", "fill_diagonal", "fromfile", "fromfunction", "fromiter", "frompyfunc",
+    "fromregex", "genfromtxt", "getbufsize", "geterr", "geterrcall", "get_printoptions",
+    "load", "loadtxt", "piecewise", "place", "put", "put_along_axis", "putmask", "save",
+    "savetxt", "savez", "savez_compressed", "setbufsize", "seterr", "seterrcall",
+    "set_printoptions", "show_config", "show_runtime",
+}
+# fmt: on
+# What a function is called with beside its arguments.
+_PARTS = ("__code__", "__defaults__", "__kwdefaults__")
+_CONSTANTS = (bool, int, float, complex, str, bytes, type(None))  # Subclasses may change.
 # fmt: off
 _CALLABLE = (abs, all, any, bool, dict, enumerate, float, int, isinstance, len, list, max, min, pow,
              range, reversed, round, slice, sorted, sum, tuple, zip)
 # fmt: on
-_READ_BY_OPS = (logical_devices, default_float, get_log_device_placement)
+_READ_BY_OPS = (logical_devices, default_float, get_log_device_placement, image_data_format)
 
 
 class ReplayedFunction:
@@ -131,30 +144,53 @@ class ReplayedFunction:
         names = {name for code in codes for name in code.co_names}
         scope, known = function.__globals__, {**vars(builtins), **function.__globals__}
         reads: list[Callable[[], Any]] = [*_READ_BY_OPS]
-        reads += [partial(scope.get, name, known[name]) for name in names if name in known]
+        reads += [partial(scope.get, name, getattr(builtins, name, None)) for name in names]
         reads += [partial(getattr, cell, "cell_contents") for cell in function.__closure__ or ()]
-        self._read += [(read, read()) for read in reads]
-
-        def may_read(value: Any) -> bool:
-            is_module = isinstance(value, ModuleType)
-            where = f"{getattr(value, '__name__' if is_module else '__module__', '')}."
-            is_known = _EFFECTS.isdisjoint(where.split("."))
-            if is_module:
-                named = {name for name in names if hasattr(value, name)}
-                known.update(dict.fromkeys(named))
-                is_known = is_known and where.startswith(_MODULES)
-                return is_known and all([may_read(getattr(value, name)) for name in named])
-            if type(value) is tuple:
-                return all(map(may_read, value))
-            if hasattr(value, "__name__") and where.startswith(_FUNCTIONS):
-                return is_known
-            is_known = isinstance(value, _CONSTANTS) or any([value is item for item in _CALLABLE])
-            return is_known or self._is_pure(value, function, *callers)
-
         values = [function.__defaults__ or (), *(function.__kwdefaults__ or {}).values()]
         values += [read() for read in reads[len(_READ_BY_OPS) :]]
+        named = function.__kwdefaults__ or {}
+        reads += [partial(getattr, function, part) for part in _PARTS]
+        reads += [partial(named.get, name) for name in named]
+        self._read += [(read, read()) for read in reads]
+        is_pure = all([self._may_read(value, names, known, function, *callers) for value in values])
         # The names that are left may be those of modules that it imports.
-        return all(map(may_read, values)) and not (names - known.keys()) & sys.modules.keys()
+        left = names - known.keys()
+        return is_pure and not left & sys.modules.keys() and not any(map(_is_special, left))
+
+    def _may_read(self, value: Any, names: set[str], known: dict[str, Any], *callers: Any) -> bool:
+        """Return whether a function may read a value from outside.
+
+        Args:
+            value: The value.
+            names: What the function reads from outside, and of attributes.
+            known: The names that have values; those of modules are added.
+            callers: The function, and those that call it.
+        """
+        is_module = isinstance(value, ModuleType)
+        where = f"{getattr(value, '__name__' if is_module else '__module__', '')}."
+        is_known = _EFFECTS.isdisjoint(where.split("."))
+        if is_module:
+            present = vars(value) if where.startswith("numpy.") else dir(value)
+            named = names.intersection(present)  # To ask NumPy for others may warn.
+            known.update(dict.fromkeys(named))
+            if not is_known or not where.startswith(_MODULES):
+                return False
+            value = tuple([getattr(value, name) for name in named])
+        if type(value) is tuple:
+            return all([self._may_read(part, names, known, *callers) for part in value])
+        if isinstance(value, type) and where == "numpy.":
+            return issubclass(value, np.generic)
+        name, home = getattr(value, "__name__", ""), sys.modules.get(where[:-1])
+        if name and where.startswith(_FUNCTIONS) and getattr(home, name, None) is value:
+            return is_known and name not in _NUMPY_EFFECTS
+        if isinstance(value, np.generic | np.dtype | Tensor):
+            return not isinstance(value, np.void)
+        is_known = type(value) in _CONSTANTS or any([value is item for item in _CALLABLE])
+        return is_known or self._is_pure(value, *callers)
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__")
 
 
 def _replayed(program: Program, form: Form, leaves: list[Any]) -> Element:

@@ -1,10 +1,12 @@
 """Functions of datasets that are replayed: the same results, errors and order, and fewer calls."""
 
+import enum
 import functools
 import itertools
 import math
 import pickle
 import random
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any, NamedTuple
@@ -119,6 +121,15 @@ def recursive(x: Any, depth: int = 3) -> Any:
     return x if depth == 0 else recursive(x + 1.0, depth - 1)
 
 
+@functools.wraps(np.add)
+def looks_like_numpys(x: Any) -> Any:
+    return x * TABLE["a"]
+
+
+class Member(enum.IntEnum):
+    TWO = 2
+
+
 VECTOR, LABELS = random_rows((7,)), np.arange(COUNT) % 5
 REPLAYED: dict[str, tuple[Any, Callable[..., Any]]] = {
     "itself": (VECTOR, lambda x: x),
@@ -167,6 +178,9 @@ CALLED: dict[str, Callable[..., Any]] = {
     "text of a tensor": lambda x: x * len(f"{x}"),
     "an error that is caught": catches,
     "a dict of the module": lambda x: x * TABLE["a"],
+    "a state of NumPy": lambda x: x * len(np.geterr()),
+    "a function that looks like NumPy's": lambda x: looks_like_numpys(x),
+    "a number that is a member": lambda x: x * Member.TWO,
     "an array": closes_over(np.zeros(7, np.float32)),
     "an attribute of a function": lambda x: x * doubled.by,
     "an object": Scaler(),
@@ -206,6 +220,14 @@ def test_tensors_are_constants_and_variables_are_not(called: list[Any]) -> None:
         variable.assign_add(1.0)
 
 
+def test_nothing_is_kept_of_what_a_function_reads() -> None:
+    tensor = mr.constant(np.ones(7, np.float32))
+    kept = weakref.ref(tensor)
+    assert len(list(Dataset.from_tensor_slices(VECTOR).map(closes_over(tensor)))) == COUNT
+    del tensor
+    assert kept() is None  # Without the collector of cycles.
+
+
 def test_elements_with_methods_are_not_replayed(called: list[Any]) -> None:
     pairs = Dataset.from_tensor_slices(Pair(VECTOR, VECTOR))
     assert len(list(pairs.map(lambda pair: pair.drawn()))) == len(called)
@@ -235,7 +257,7 @@ def test_a_few_shapes_are_replayed(shapes: int, are_replayed: bool, called: list
     assert not are_replayed or len(called) == len(wanted) // 2
 
 
-@cases("kind", ["global", "closure", "builtin", "reset"])
+@cases("kind", ["global", "closure", "builtin", "reset", "default", "keyword", "code"])
 def test_what_is_read_and_changes_counts_at_once(
     kind: str, monkeypatch: pytest.MonkeyPatch, reset: Callable[[], None]
 ) -> None:
@@ -246,12 +268,27 @@ def test_what_is_read_and_changes_counts_at_once(
         value = 5.0
         monkeypatch.setitem(globals(), "SCALE", 5.0)
         monkeypatch.setitem(globals(), "max", lambda *_: 5.0)
+        defaults.__defaults__ = (5.0,)
+        keywords.__kwdefaults__["by"] = 5.0  # type: ignore[index]
+        code.__code__ = (lambda x: mr.cast(x, mr.float32) * 5.0).__code__
+
+    def defaults(x: Any, by: float = 2.0) -> Any:
+        return mr.cast(x, mr.float32) * by
+
+    def keywords(x: Any, *, by: float = 2.0) -> Any:
+        return mr.cast(x, mr.float32) * by
+
+    def code(x: Any) -> Any:
+        return mr.cast(x, mr.float32) * 2.0
 
     function: Callable[[Any], Any] = {
         "global": lambda x: mr.cast(x, mr.float32) * SCALE,
         "closure": lambda x: mr.cast(x, mr.float32) * value,
         "builtin": lambda x: mr.cast(x, mr.float32) * max(1.0, 2.0),
         "reset": lambda x: mr.cast(x, mr.float32) * 2.0,
+        "default": defaults,
+        "keyword": keywords,
+        "code": code,
     }[kind]
     dataset = Dataset.range(COUNT).map(function)
     iterator = iter(dataset)
