@@ -35,13 +35,12 @@ class FinishedRuns:
         """Return the result of a run; a new process gets that of the others where it is over.
 
         Args:
-            model: The model that runs.
+            model: The model that runs, with a strategy that replaces workers.
             take: Takes the run.
         """
-        strategy = model.distribute_strategy
-        if not strategy.replaces_workers or self._is_running:  # Callbacks may start other runs.
+        if self._is_running:  # Callbacks may start other runs.
             return take()
-        workers = strategy.workers
+        workers = model.distribute_strategy.workers
         if self._model is not None and self._model is not model:
             self._refusal = "a program that runs several models"
         known = [] if workers.welcome is None else workers.welcome[0]

@@ -272,12 +272,8 @@ class MPIWorkers(Workers):
             require_deaths_seen(self._mpi, policy)
         if policy == self.on_failure and least == self.least:
             return
-        policies = self.gather((policy, least), "on_worker_failure")
-        if len(set(policies)) > 1:
-            raise WorkerError(
-                "All workers must be given the same `on_worker_failure` and `min_workers`. "
-                f"Received: by worker, {policies}."
-            )
+        same = "be given the same `on_worker_failure` and `min_workers`"
+        self._require_alike((policy, least), "on_worker_failure", same)
         self.on_failure, self.least = policy, least
 
     def _leave(self) -> None:

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, NoReturn
 
 from mirrored._logging import logger
@@ -38,7 +39,7 @@ def start(mpi: Any, count: int, deadline: float) -> Any:
     known = mpi.Info.Create()
     known["PMIX_ENVAR"] = f"{_STARTER}={json.dumps(this_process())}"
     program = {"args": sys.orig_argv[1:], "maxprocs": count, "info": known}
-    spawn = lambda: mpi.COMM_SELF.Spawn(sys.executable, **program)  # noqa: E731
+    spawn = partial(mpi.COMM_SELF.Spawn, sys.executable, **program)
     return connected(mpi, spawn, lambda: True, min(_START, deadline))
 
 

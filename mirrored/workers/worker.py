@@ -92,12 +92,7 @@ class Workers(ABC):
                 f'on_worker_failure="replace". Received: {self.count} worker(s), '
                 f"on_worker_failure={self.on_failure!r}."
             )
-        counts = self.gather(count, "processes that join")
-        if len({*counts}) > 1:
-            raise WorkerError(
-                "All workers must ask for the same number of processes. Received: by worker, "
-                f"{counts}."
-            )
+        self._require_alike(count, "processes that join", "ask for the same number of processes")
         self.vacant += count
 
     def release(self, rank: int) -> None:
@@ -111,20 +106,29 @@ class Workers(ABC):
             WorkerError: Other workers name another one.
             SystemExit: This is the worker.
         """
-        if self.on_failure == "raise" or not 0 <= rank < self.count or self.count <= self.least:
+        is_there = rank in range(self.count)
+        if self.on_failure == "raise" or not is_there or self.count <= self.least:
             raise ValueError(
                 "A worker can be released where the others go on and at least `min_workers` are "
                 f"left. Received: release({rank!r}) of {self.count} worker(s), "
                 f"on_worker_failure={self.on_failure!r}, min_workers={self.least}."
             )
-        ranks = self.gather(rank, "a worker that is released")
-        if len({*ranks}) > 1:
-            raise WorkerError(
-                f"All workers must release the same one. Received: by worker, {ranks}."
-            )
+        self._require_alike(rank, "a worker that is released", "release the same one")
         self.vacant -= 1  # Its place stays empty.
         if rank == self.rank:
             self._leave()
+
+    def _require_alike(self, value: Any, label: str, what: str) -> None:
+        """Raise WorkerError where workers give different values.
+
+        Args:
+            value: That of this worker.
+            label: What errors call the call of all workers.
+            what: What all of them must do.
+        """
+        values = self.gather(value, label)
+        if len({*values}) > 1:
+            raise WorkerError(f"All workers must {what}. Received: by worker, {values}.")
 
     @abstractmethod
     def _leave(self) -> None:

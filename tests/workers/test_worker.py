@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from case_table import cases
 
+from mirrored.errors import WorkerError
 from mirrored.workers import connect
 from mirrored.workers.worker import OneWorker
 
@@ -53,3 +54,17 @@ def test_one_worker_neither_grows_nor_leaves() -> None:
         OneWorker().grow(1)
     with pytest.raises(ValueError, match=r"Received: release\(0\) of 1 worker\(s\)"):
         OneWorker().release(0)
+
+
+def test_workers_release_one_that_is_there_and_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = OneWorker(hosts=("a", "b"))
+    workers.on_failure = "replace"
+    for rank in (-1, 2, 0.5):
+        with pytest.raises(ValueError, match=rf"Received: release\({rank}\) of 2 worker\(s\)"):
+            workers.release(rank)  # type: ignore[arg-type]
+    monkeypatch.setattr(workers, "gather", lambda value, label: [value, value + 1])
+    with pytest.raises(WorkerError, match=r"release the same one\. Received: by worker, \[0, 1\]"):
+        workers.release(0)
+    with pytest.raises(WorkerError, match=r"same number of processes\. .* by worker, \[2, 3\]"):
+        workers.grow(2)
+    assert workers.vacant == 0
