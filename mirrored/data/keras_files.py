@@ -10,6 +10,7 @@ import hashlib
 import io
 import os
 import pickle
+import platform
 import struct
 import tarfile
 import tempfile
@@ -459,6 +460,7 @@ def get_file(
     Raises:
         ValueError: There is no origin, a name has folders, the hash is another, or an archive that
             is to be extracted is none.
+        RuntimeError: A tar archive is to be extracted before Python 3.11.4.
         OSError: The origin cannot be read, or the file not be written.
 
     Example:
@@ -567,6 +569,11 @@ def _extract(path: str, folder: str, formats: str | list[str] | None) -> None:
     """Extract an archive; members outside of the folder raise an error."""
     wanted = ["tar", "zip"] if formats == "auto" else formats or []
     if "tar" in wanted and tarfile.is_tarfile(path):
+        if not hasattr(tarfile, "data_filter"):
+            raise RuntimeError(
+                "Python extracts tar files safely from 3.11.4 on. Use such a Python, or extract "
+                f"the file yourself. Received: {path}, in Python {platform.python_version()}"
+            )
         with tarfile.open(path) as archive:
             archive.extractall(folder, filter="data")
     elif "zip" in wanted and zipfile.is_zipfile(path):

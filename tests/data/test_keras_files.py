@@ -302,6 +302,13 @@ def test_another_hash_leaves_nothing(origin: Path) -> None:
     assert not list((origin.parent / "keras" / "datasets").iterdir())
 
 
+# Of Python 3.11.4 and later.
+filters_tar_files = pytest.mark.skipif(
+    not hasattr(tarfile, "data_filter"), reason="this Python does not extract tar files safely"
+)
+
+
+@filters_tar_files
 def test_archives(origin: Path, tmp_path: Path) -> None:
     packed, zipped = tmp_path / "rows.tar.gz", tmp_path / "rows.zip"
     with tarfile.open(packed, "w:gz") as archive:
@@ -319,12 +326,24 @@ def test_archives(origin: Path, tmp_path: Path) -> None:
         fetched(origin=origin, extract=True)
 
 
+@filters_tar_files
 def test_an_archive_stays_in_its_folder(origin: Path, tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "bad.tar", "w") as archive:
         archive.add(origin, "../../outside.csv")
     with pytest.raises(tarfile.OutsideDestinationError):
         fetched("bad", tmp_path / "bad.tar", extract=True)
     assert not list(tmp_path.rglob("outside.csv"))
+
+
+def test_a_python_that_does_not_filter(
+    origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tarfile.open(tmp_path / "rows.tar", "w") as archive:
+        archive.add(origin, "rows.csv")
+    monkeypatch.delattr(tarfile, "data_filter", raising=False)
+    with pytest.raises(RuntimeError, match=r"from 3\.11\.4 on.*rows\.tar"):
+        fetched("rows.tar", tmp_path / "rows.tar", extract=True)
+    assert not list(tmp_path.rglob("rows_extracted"))
 
 
 REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
