@@ -127,7 +127,9 @@ def compare(result: dict[str, Any], kind: str, replicas: int | None, who: str) -
     if "_new" in who:  # It has seen the last ones.
         assert steps
         steps = [*wanted["steps"][: -len(steps)], *steps]
-    assert steps == (pytest.approx(wanted["steps"]) if kind == "loop" else wanted["steps"]), who
+    assert steps == (
+        pytest.approx(wanted["steps"]) if kind in ("loop", "off") else wanted["steps"]
+    ), who
     assert result.keys() == wanted.keys() - {"steps"}, who
     for name, value in result.items():
         if replicas is None:
@@ -176,6 +178,16 @@ def test_what_replicas_of_a_dead_worker_counted_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.openmpi
+def test_others_train_on_what_is_left_of_data_of_their_own(tmp_path: Path) -> None:
+    runs = [
+        ("own", None, [Death(1, "in a callback")]),
+        ("off", None, [Death(2, "before a sum", 2)]),
+    ]
+    errors = launch(3, runs, tmp_path)
+    assert errors.count("had left of datasets of their own is lost") == 2, errors
+
+
+@pytest.mark.openmpi
 def test_with_too_few_workers_left_all_raise(tmp_path: Path) -> None:
     launch(3, [("loop", None, [Death(0, "in a callback", 4)])], tmp_path, least=3)
 
@@ -194,7 +206,7 @@ def test_a_worker_joins_and_the_first_one_is_released(tmp_path: Path) -> None:
     released = Death(0, "released")
     errors = launch(2, [("resize", 8, [released])], tmp_path, policy="replace")
     assert errors.count("1 worker(s) joined") == 1, errors
-    assert errors.count("died") == 1, errors
+    assert errors.count("was released. 2 worker(s) go on") == 1, errors
     assert len([*tmp_path.glob("worker_new*")]) == 1, errors
 
 

@@ -6,7 +6,7 @@ from typing import ParamSpec, TypeVar
 
 from mirrored import _nest
 from mirrored.data.dataset_iterators import PositionedIterator
-from mirrored.distribute.multi_worker_strategy import reform_all, require_no_replacing
+from mirrored.distribute.multi_worker_strategy import any_goes_on, reform_all
 from mirrored.errors import WorkerError, WorkersChangedError
 from mirrored.ops.random import mark_streams
 from mirrored.program.variable_access import noting_commits
@@ -30,8 +30,8 @@ def elastic(function: Callable[P, R]) -> Callable[P, R]:
             one recorded function may write variables, and it is called last.
 
     Raises:
-        ValueError: The position of an iterator is not known, as of a generator or of a worker's
-            own dataset; or a strategy has `on_worker_failure="replace"`, which is for `fit`.
+        ValueError: The position of an iterator is not known, as of a generator; or a strategy has
+            `on_worker_failure="replace"`, which is for `fit`.
         WorkerError: Workers have died after a recorded function wrote variables, so that the step
             cannot be taken again; or fewer than `min_workers` are left.
 
@@ -55,7 +55,8 @@ def elastic(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def step(*args: P.args, **kwargs: P.kwargs) -> R:
-        require_no_replacing()
+        if not any_goes_on():
+            return function(*args, **kwargs)
         leaves = _nest.flatten((args, kwargs))
         marks = [leaf.mark() for leaf in leaves if isinstance(leaf, PositionedIterator)]
         while True:

@@ -134,6 +134,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             logger.setLevel(_QUIET)  # The first one tells what is alike on all.
         self._given_resolver = cluster_resolver
         self._unsent: list[Variable] = []
+        self._own_datasets: WeakSet[WorkerDataset] = WeakSet()
         # By their ids: they have no hash. Their replicas may change.
         self._variables: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self._replicas_of_all = replicas
@@ -180,6 +181,14 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             self._number_replicas()
         for variable in self._on_read_variables():
             variable.take_over()
+        if self._own_datasets and workers.is_chief:
+            logger.warning(
+                "What the others had left of datasets of their own is lost. Functions given to "
+                "`distribute_datasets_from_function` share the data out again when the next pass "
+                "begins; datasets under `AutoShardPolicy.OFF` stay as they are."
+            )
+        for dataset in self._own_datasets:
+            dataset.lose()
         Moves.count += 1  # Functions that were recorded for other shares are recorded again.
         if workers.is_chief and logger.level == _QUIET:
             logger.setLevel(logging.NOTSET)
@@ -385,7 +394,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         if not is_own(dataset):
             return SharedDataset(self, dataset, self.check_alike)
         self._require_shared_data()
-        return WorkerDataset(self, dataset, self.any_worker, self._replicas)
+        return self._own(lambda: dataset, self._replicas)
 
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], Any], options: Any = None
@@ -393,7 +402,9 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         """Return a dataset from which each replica gets a separate batch in every step.
 
         The function is called on each worker, and told which one it is. Where a worker's dataset
-        ends before the others', its replicas get empty batches.
+        ends before the others', its replicas get empty batches. With
+        `on_worker_failure="continue"` it is called again for the next pass over the data where
+        workers have died; what these had left of the running pass is lost.
 
         Args:
             dataset_fn: From an `InputContext` to a dataset of batches for one replica.
@@ -401,25 +412,34 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
 
         Raises:
             TypeError: It is no function, or what it returns cannot be iterated over.
-            ValueError: The dataset's elements have no batch axis.
+            ValueError: The dataset's elements have no batch axis, or the strategy has
+                `on_worker_failure="replace"`.
         """
         del options
-        workers = self._workers
         self._require_shared_data()
-        context = InputContext(workers.count, workers.rank, self._replicas)
-        distributed = distributed_from_function(self, dataset_fn, context)
-        if self._is_alone:
-            return distributed
-        return WorkerDataset(self, distributed.source, self.any_worker)
+
+        def made() -> DistributedDataset:
+            workers = self._workers
+            context = InputContext(workers.count, workers.rank, self._replicas)
+            return distributed_from_function(self, dataset_fn, context)
+
+        return made() if self._is_alone else self._own(lambda: made().source)
+
+    def _own(self, make: Callable[[], Any], parts: int = 1) -> WorkerDataset:
+        """Return a dataset of this worker's own; its arguments are those of `WorkerDataset`."""
+        dataset = WorkerDataset(self, make, self.any_worker, parts)
+        self._own_datasets.add(dataset)
+        return dataset
 
     def _require_shared_data(self) -> None:
-        """Raise ValueError where the data of a worker would be lost with its process."""
-        if self.goes_on:
+        """Raise ValueError where a new process would not have the data of a worker."""
+        if self.replaces_workers:
             raise ValueError(
-                "With on_worker_failure='continue' all workers have the same dataset, so that the "
-                "others can train on the rows of one that dies. Received: a dataset of each "
-                "worker, from `distribute_datasets_from_function` or with `AutoShardPolicy.OFF`. "
-                "Pass the whole dataset, under `AutoShardPolicy.AUTO` or `DATA`."
+                'With on_worker_failure="replace" all workers have the same dataset, so that a '
+                "new process has the rows of the one whose place it takes. Received: a dataset of "
+                "each worker, from `distribute_datasets_from_function` or with "
+                "`AutoShardPolicy.OFF`. Pass the whole dataset, under `AutoShardPolicy.AUTO` or "
+                '`DATA`; or use on_worker_failure="continue".'
             )
 
     def any_worker(self, has: bool) -> bool:
@@ -592,14 +612,19 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         return [size for size, _ in by_worker]
 
 
-def require_no_replacing() -> None:
-    """Raise ValueError where a strategy replaces workers, which happens in `fit` only."""
+def any_goes_on() -> bool:
+    """Return whether a strategy goes on without workers that die.
+
+    Raises:
+        ValueError: One replaces them, which happens in `fit` only.
+    """
     if any(strategy.replaces_workers for strategy in _strategies):
         raise ValueError(
             "In custom loops nothing starts processes in place of workers that died. Received: "
             '`mr.distribute.elastic` with on_worker_failure="replace". Train by `fit`, or create '
             'the strategy with on_worker_failure="continue".'
         )
+    return any(strategy.goes_on for strategy in _strategies)
 
 
 def reform_all() -> None:

@@ -33,6 +33,7 @@ from mirrored.distribute.sharding import (
     split_sizes,
 )
 from mirrored.distribute.strategy import Strategy
+from mirrored.distribute.worker_iterator import KeptBatches, WorkerIterator
 
 # Whether any worker has something, given whether this one has: all of them are asked.
 Agree = Callable[[bool], bool]
@@ -84,17 +85,28 @@ class WorkerDataset(DistributedDataset):
 
     Args:
         strategy: The strategy whose replicas get the batches.
-        dataset: The dataset.
+        make: Returns the dataset for the workers that there are.
         agree: Asks all workers.
         parts: Into how many each batch is cut before replicas get them.
     """
 
     def __init__(
-        self, strategy: ReplicaStrategy, dataset: Any, agree: Agree, parts: int = 1
+        self, strategy: ReplicaStrategy, make: Callable[[], Any], agree: Agree, parts: int = 1
     ) -> None:
-        super().__init__(strategy, dataset, give_out)
+        super().__init__(strategy, make(), give_out)
+        self._make = make
         self._agree = agree
         self._parts = parts
+        self._is_outdated = False
+
+    def __iter__(self) -> WorkerIterator:
+        """Return an iterator over the batches from the first one on."""
+        batches = KeptBatches(self._batches())
+        return WorkerIterator(self._strategy, partial(self._shared_out, batches), self, batches)
+
+    def lose(self) -> None:
+        """Note that workers are gone for which the dataset was made: the next pass is another."""
+        self._is_outdated = True
 
     def global_batches(self) -> Iterator[Any]:
         """Refuse: nobody has the batches of all workers."""
@@ -113,8 +125,7 @@ class WorkerDataset(DistributedDataset):
 
     def _joined(self) -> Iterator[Any]:
         """Yield them, but for those without examples."""
-        with closing(host_elements(self._dataset)) as elements:
-            batches = self._cut(elements)
+        with closing(self._batches()) as batches:
             while some := list(itertools.islice(batches, self._strategy.sharing[2])):
                 batch = some[0]
                 if len(some) > 1:
@@ -124,42 +135,33 @@ class WorkerDataset(DistributedDataset):
                 if examples_of(batch):
                     yield batch
 
-    @property
-    def _known(self) -> None:
-        """None: each worker has a position of its own."""
+    def _batches(self) -> Generator[Any]:
+        """Yield the batches for a replica each, of the dataset as it is for the present workers.
 
-    def _steps(self, sharing: Sharing, join: Join, position: Position) -> Generator[list[Any]]:
+        A batch that is cut may have parts without examples.
+        """
+        if self._is_outdated:
+            self._dataset, self._is_outdated = self._make(), False
         with closing(host_elements(self._dataset)) as elements:
-            batches = self._until_all_end(self._cut(elements), sharing[2])
-            while True:
-                try:
-                    outcome = give_out(batches, sharing, join)
-                except StopIteration:
-                    return
-                yield [outcome]
-
-    def _cut(self, elements: Iterator[Any]) -> Iterator[Any]:
-        """Yield batches in parts, which may be empty; as they are, where there is one part."""
-        if self._parts == 1:
-            yield from elements
-            return
-        for batch in elements:
-            for begin, end in shard_bounds(examples_of(batch), self._parts):
-                yield _nest.map_structure(lambda leaf, rows=slice(begin, end): leaf[rows], batch)
-
-    def _until_all_end(self, batches: Iterator[Any], each_step: int) -> Iterator[Any]:
-        """Yield as many batches a step as this worker has replicas, until no worker has any."""
-        latest: Any = None
-        while True:
-            some = list(itertools.islice(batches, each_step))
-            if not self._agree(bool(some)):
+            if self._parts == 1:
+                yield from elements
                 return
-            latest = some[-1] if some else latest
-            if latest is None:
-                latest = self._like_spec()
-            nothing = _nest.map_structure(lambda leaf: leaf[:0], latest)
-            yield from some
-            yield from [nothing] * (each_step - len(some))
+            for batch in elements:
+                for begin, end in shard_bounds(examples_of(batch), self._parts):
+                    yield _nest.map_structure(
+                        lambda leaf, rows=slice(begin, end): leaf[rows], batch
+                    )
+
+    def _shared_out(
+        self, batches: KeptBatches, sharing: Sharing, join: Join, position: Position
+    ) -> Generator[list[Any]]:
+        """Yield what the replicas get in each step, until no worker has a batch."""
+        del position  # Each worker has another one.
+        here = sharing[2]
+        while self._agree(bool(some := batches.take(here))):
+            like = self._like_spec() if batches.latest is None else batches.latest
+            nothing = _nest.map_structure(lambda leaf: leaf[:0], like)
+            yield [give_out(iter([*some, *[nothing] * (here - len(some))]), sharing, join)]
 
     def _like_spec(self) -> Any:
         """Return an empty batch, for a worker that has never had another."""
@@ -237,5 +239,8 @@ def among_workers(
         return batches, None
     if use == "predict":
         raise ValueError(_SHARED)
-    share = partial(split_sizes, replicas=strategy.sharing[2])
+
+    def share(examples: int) -> list[int]:  # The replicas here may become more.
+        return split_sizes(examples, strategy.sharing[2])
+
     return own.batches_here(), partial(PassesOfWorkers, share=share, gather=strategy.of_each_worker)

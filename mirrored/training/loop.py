@@ -202,7 +202,9 @@ def _train(
             with guard.step():
                 steps.train(left, where, take, lambda: not (guard.pending or is_ending()))
         except WorkersChangedError:
-            steps.reform()
+            span = steps.shared_again(span)
+            if not span.size:  # Only the others had rows of it.
+                return span.count, None
         except NonFiniteLossError as error:
             return done, error
         except Exception as error:
@@ -231,7 +233,9 @@ def _retaken(
         try:
             take(span.after(done()) if done() else span, report)
         except WorkersChangedError:
-            steps.reform()
+            span = steps.shared_again(span)
+            if not span.size:  # Only the others had rows of it.
+                return
 
 
 def _test(steps: Steps, span: Span, means: EpochLogs) -> None:

@@ -3,6 +3,7 @@
 `RecordedSteps` replays programs; `EagerSteps` has Python run for every op of every step.
 """
 
+import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mirrored.data.batches import Span
-from mirrored.distribute.sharding import Sharding, sharding_of, sharding_of_own
-from mirrored.errors import NonFiniteGradientError, NonFiniteLossError
+from mirrored.distribute.sharding import Sharding, sharding_of, sharding_of_own, split_sizes
+from mirrored.errors import NonFiniteGradientError, NonFiniteLossError, WorkersChangedError
 from mirrored.training.custom_steps import row_of, step_of
 from mirrored.training.run_plan import RunPlan
 from mirrored.training.step import Step, Totals
@@ -131,6 +132,19 @@ class StepDriver(ABC):
         self._strategy.reform()
         self._steps.clear()
 
+    def shared_again(self, span: Span) -> Span:
+        """Share the steps out among the workers that are left; return what they have of batches.
+
+        Args:
+            span: The batches.
+        """
+        self.reform()
+        if span.sizes is None:  # All of them.
+            return span
+        own = split_sizes(span.batch_size, self._strategy.sharing[2])
+        of_all = self._strategy.of_each_worker(own, "how many examples each has in a batch")
+        return Span(span.arrays, span.rows, span.batch_size, tuple(itertools.chain(*of_all)))
+
     @abstractmethod
     def _run(
         self, kind: str, part: Span, sharding: Sharding, take: Take, going_on: Callable[[], bool]
@@ -154,6 +168,8 @@ class StepDriver(ABC):
     def _sharding(self, part: Span) -> Sharding:
         sharing = self._strategy.sharing
         if part.sizes is not None:
+            if len(part.sizes) != sharing[0]:
+                raise WorkersChangedError("Workers have died since they met for a batch.")
             return sharding_of_own(part.sizes, *sharing[1:])
         return sharding_of(part.batch_size, *sharing)
 

@@ -349,15 +349,17 @@ class MPIWorkers(Workers):
         if self.is_chief:
             left = {state[0] for state in states}
             logger.warning(
-                "%s died. %d worker(s) go on with its work, and met after %.0f ms.",
+                "%s. %d worker(s) go on with its work, and met after %.0f ms.",
                 " and ".join(
-                    f"Worker {rank} on host {host}"
+                    f"Worker {rank} on host {host} "
+                    f"{'was released' if rank in self._released else 'died'}"
                     for rank, host in enumerate(hosts)
                     if rank not in left
                 ),
                 self.count,
                 1000 * (time.monotonic() - began),
             )
+        self._released.clear()
         return is_done, result
 
     def refill(self, state: Any, refusal: str) -> bool:

@@ -50,6 +50,7 @@ class Workers(ABC):
         self.least = 1
         self.generation = 0
         self.vacant = 0
+        self._released: set[int] = set()  # Their processes have not ended yet.
         self.welcome: Any = None
 
     def place(
@@ -115,6 +116,7 @@ class Workers(ABC):
             )
         self._require_alike(rank, "a worker that is released", "release the same one")
         self.vacant -= 1  # Its place stays empty.
+        self._released.add(rank)
         if rank == self.rank:
             self._leave()
 

@@ -182,5 +182,6 @@ def test_what_does_not_survive_deaths(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multi_worker_strategy, "agreed", lambda *_: object())
     with pytest.raises(ValueError, match=r"connected by NCCL.*'continue'.*\"RING\""):
         strategy._over_all([])
+    strategy.replaces_workers = True
     with pytest.raises(ValueError, match="all workers have the same dataset"):
         strategy.distribute_datasets_from_function(lambda context: None)

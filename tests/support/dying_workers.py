@@ -347,7 +347,75 @@ def resize(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
     return {**arrays, "loss": np.array(history.history["loss"]), "steps": hooks.steps}
 
 
-KINDS = {"fit": train, "loop": loop, "count": count, "resize": resize}
+# Which of 6 batches each worker has of its own, by the number of workers; and those of each step
+# of two epochs where the second one of three dies after the first step.
+_PARTS = {2: [[0, 3, 4], [1, 2, 5]], 3: [[0, 3], [1, 4], [2, 5]]}
+_STEPS = [[[0, 1, 2], [3, 5]], [[0, 1], [3, 2], [4, 5]]]
+
+
+def own(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
+    """Return what a fit leaves on batches that a function makes for each of three workers."""
+    del folder
+    random = np.random.default_rng(4)
+    x, y = random.normal(size=(6, 4, 6)), random.normal(size=(6, 4, 1))
+    mr.keras.utils.set_random_seed(9)
+    with strategy.scope():
+        layers = [mr.layers.Dense(7, "tanh"), mr.layers.Dense(1)]
+        model = mr.Sequential([mr.layers.Input(shape=(6,)), *layers])
+        model.compile(mr.optimizers.SGD(0.1, momentum=0.9), "mse")
+    hooks = _Hooks(killer)
+    options = {"callbacks": [hooks], "verbose": 0}
+    killer.arm()
+    if hasattr(strategy, "workers"):
+        data = strategy.distribute_datasets_from_function(
+            lambda part: [
+                (x[i], y[i]) for i in _PARTS[part.num_input_pipelines][part.input_pipeline_id]
+            ]
+        )
+        losses = model.fit(data, epochs=2, **options).history["loss"]
+    else:
+        losses = []
+        for epoch, steps in enumerate(_STEPS):
+            data = [(np.concatenate(x[step]), np.concatenate(y[step])) for step in steps]
+            fitted = model.fit(iter(data), initial_epoch=epoch, epochs=epoch + 1, **options)
+            losses += fitted.history["loss"]
+    arrays = {f"weight {i}": value for i, value in enumerate(model.get_weights())}
+    return {**arrays, "loss": np.array(losses), "steps": hooks.steps}
+
+
+def off(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
+    """Return what a loop leaves on a dataset of each of two workers, the second dies in step 3."""
+    del folder
+    x = np.random.default_rng(5).normal(size=(2, 12, 3))
+    with strategy.scope():
+        weight = mr.Variable(np.ones(3))
+
+    @mr.function  # type: ignore[untyped-decorator]
+    def recorded(rows: Any) -> Any:
+        total = strategy.run(lambda part: mr.reduce_sum(mr.tanh(part * weight)), (rows,))
+        total = strategy.reduce("sum", total, axis=None)
+        weight.assign_add([total / 10, total / 20, total / 30])
+        return total
+
+    @mr.distribute.elastic  # type: ignore[untyped-decorator]
+    def step(batches: Any) -> float:
+        return float(recorded(next(batches)))
+
+    killer.arm()
+    if hasattr(strategy, "workers"):
+        options = mr.data.Options()
+        options.experimental_distribute.auto_shard_policy = mr.data.experimental.AutoShardPolicy.OFF
+        data = mr.data.Dataset.from_tensor_slices(x[strategy.workers.rank]).batch(4)
+        data = strategy.experimental_distribute_dataset(data.with_options(options))
+    else:  # Of each batch a replica gets a half in every step.
+        data = [x[: 1 + (i < 2), 2 * i : 2 * i + 2].reshape(-1, 3) for i in range(6)]
+        data = strategy.experimental_distribute_dataset(data)
+    batches = iter(data)
+    steps = [step(batches) for _ in range(6)]
+    return {"weight": weight.numpy(), "left": len([*batches]), "steps": steps}
+
+
+KINDS = {"fit": train, "loop": loop, "count": count, "resize": resize, "own": own, "off": off}
 
 
 def main(folder: Path) -> None:
