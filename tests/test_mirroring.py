@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[1]
 # By test files, or folders of them: the modules without a test of their name, from `mirrored/` on.
 # A star is for folders where a test fails when a member is missing from its table.
 TESTED_IN = {
-    "test_worker_deaths.py": "distribute/elastic_steps distribute/worker_iterator training/fit_joining "
-    "workers/replacements",
+    "test_worker_deaths.py": "distribute/elastic_steps distribute/worker_iterator "
+    "training/fit_joining workers/replacements",
     "autodiff/test_tape.py": "autodiff/backpropagation autodiff/recording",
     "backends/cuda/kernels": "backends/cuda/kernels/gather_kernels "
     "backends/cuda/kernels/random_states backends/cuda/kernels/window_layout",
