@@ -202,6 +202,18 @@ def test_new_processes_take_the_places_of_workers_that_die(tmp_path: Path) -> No
 
 
 @pytest.mark.openmpi
+def test_workers_die_while_new_processes_start_and_meet_them(tmp_path: Path) -> None:
+    deaths = [
+        Death(3, "in a callback", 1),
+        Death(0, "while a new process starts"),
+        Death(1, "before it meets a new process"),
+    ]
+    errors = launch(4, [("fit", 8, deaths)], tmp_path, policy="replace")
+    assert errors.count("3 worker(s) joined") == 1, errors
+    assert len([*tmp_path.glob("worker_new*")]) == 3, errors
+
+
+@pytest.mark.openmpi
 def test_a_worker_joins_and_the_first_one_is_released(tmp_path: Path) -> None:
     released = Death(0, "released")
     errors = launch(2, [("resize", 8, [released])], tmp_path, policy="replace")

@@ -84,7 +84,7 @@ def begin(mpi: Any) -> None:
         mpi: The module of MPI.
     """
     named = json.loads(os.environ[_STARTER])
-    starter = None if named is None else Process(*named)
+    starter, this = None if named is None else Process(*named), this_process()
     began = threading.Event()
 
     def watch() -> None:
@@ -94,7 +94,7 @@ def begin(mpi: Any) -> None:
             leave_launcher()
             os._exit(0)
 
-    if processor_ticks(starter) is not None:  # It is on this host.
+    if starter is not None and this is not None and starter.namespace == this.namespace:
         threading.Thread(target=watch, daemon=True).start()
     # mpi4py lets no other thread of Python work meanwhile.
     ctypes.CDLL(_path_of("libmpi.so")).MPI_Init_thread(

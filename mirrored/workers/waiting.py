@@ -202,7 +202,7 @@ class Process(NamedTuple):
     Attributes:
         number: Its number.
         started: When it started, in the system's ticks.
-        namespace: The processes among which it has that number.
+        namespace: The processes among which it has that number, of a host since it started.
     """
 
     number: int
@@ -245,6 +245,6 @@ def _times(number: int) -> tuple[int, int] | None:
 
 
 def _namespace() -> str:
-    with suppress(OSError):
-        return os.readlink("/proc/self/ns/pid")
+    with suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
     return ""

@@ -20,7 +20,7 @@ import numpy as np
 from event_files import scalars
 
 import mirrored as mr
-from mirrored.workers import layout, mpi_workers
+from mirrored.workers import layout, mpi_workers, replacements
 from mirrored.workers.meeting import Meeting
 from mirrored.workers.mpi_workers import MPIWorkers
 
@@ -41,7 +41,8 @@ class Death(NamedTuple):
     by: int = signal.SIGKILL
 
 
-# The methods in which a worker can die: the class, its method, and whether before or after it.
+# The methods in which a worker can die: the class, its method, and when: before or after it, or 0.4
+# seconds after it begins.
 _METHODS = {
     "before a sum": (Meeting, "sum", "before"),
     "in a sum": (Meeting, "_arrive", "after"),
@@ -49,6 +50,8 @@ _METHODS = {
     "between sum and update": (MPIWorkers, "_sum", "after"),
     "in a gather": (MPIWorkers, "_finish", "after"),
     "while a file takes its place": (os, "replace", "before"),
+    "while a new process starts": (replacements, "connected", "in"),
+    "before it meets a new process": (MPIWorkers, "_accept", "before"),
 }
 _HOOKS = {
     "before the first step": "on_train_begin",
@@ -57,7 +60,11 @@ _HOOKS = {
     "in evaluate": "on_test_batch_end",
     "in predict": "on_predict_batch_end",
 }
-PLACES = (*_METHODS, *_HOOKS, "while a step is recorded")
+PLACES = (
+    *(place for place in _METHODS if "new process" not in place),
+    *_HOOKS,
+    "while a step is recorded",
+)
 
 
 class Killer:
@@ -92,6 +99,8 @@ class Killer:
         def watched(*args: Any, **kwargs: Any) -> Any:
             if when == "before":
                 self.at(place)
+            elif when == "in":
+                threading.Timer(0.4, self.at, (place,)).start()
             result = method(*args, **kwargs)
             if when == "after":
                 self.at(place)
