@@ -1,4 +1,4 @@
-"""From an op's kernel and a program's arrays to the plain calls that compute it, as one function.
+"""From an op's kernel and a program's arrays to the plain calls that compute it, as functions.
 
 A kernel is run once with a stand-in for what it computes with, which notes the calls that it makes.
 Replaying those costs nothing of what the kernel does in Python, and gives the same bits. A
@@ -220,6 +220,8 @@ def _scalar(value: float, sign: float, dtype: Any) -> Any:
 
 
 _LITERALS = (bool, int, str, type(None))
+# Longer programs are several functions: those of layers that are alike are one text, compiled once.
+_MOST_LINES = 60
 
 
 class _Placeholder(str):
@@ -247,14 +249,17 @@ class _Names:
             self._by_id[id(value)] = name
         return name
 
-    def line(self, call: Call) -> str:
-        """Return the source of a call."""
-        args = [self.of(arg) for arg in call.args]
-        if call.function is operator.setitem:
+    def line(self, step: Call | Callable[[], bool]) -> str:
+        """Return the source of a call, or of a check that ends the function where it fails."""
+        if not isinstance(step, Call):
+            return f"if not {self.of(step)}(): return False"
+        known = self._by_id
+        args = [known.get(id(arg)) or self.of(arg) for arg in step.args]
+        if step.function is operator.setitem:
             return f"{args[0]}[{args[1]}] = {args[2]}"
-        first = len(args) - len(call.keywords)
-        named = [f"{key}={arg}" for key, arg in zip(call.keywords, args[first:], strict=True)]
-        return f"{self.of(call.function)}({', '.join([*args[:first], *named])})"
+        for place, key in enumerate(step.keywords, len(args) - len(step.keywords)):
+            args[place] = f"{key}={args[place]}"
+        return f"{self.of(step.function)}({', '.join(args)})"
 
 
 def make_function(
@@ -267,11 +272,18 @@ def make_function(
         stop_after: After how many of them to ask which function whether to go on; where it says
             no, False is returned at once.
     """
-    names = _Names()
-    lines = [names.line(call) for call in calls]
+    steps: list[Call | Callable[[], bool]] = list(calls)
     for count, check in sorted(stop_after, key=lambda pair: -pair[0]):
-        lines.insert(count, f"if not {names.of(check)}(): return False")
-    return _compiled([*lines, "return True"], names)
+        steps.insert(count, check)
+    if len(steps) > _MOST_LINES:
+        starts = range(0, len(steps), _MOST_LINES)
+        steps = [_function(steps[start : start + _MOST_LINES]) for start in starts]
+    return _function(steps)
+
+
+def _function(steps: Sequence[Call | Callable[[], bool]]) -> Callable[[], bool]:
+    names = _Names()
+    return _compiled([*map(names.line, steps), "return True"], names)
 
 
 def make_loop(pieces: Sequence[Sequence[Call]]) -> Callable[[], bool]:

@@ -137,12 +137,12 @@ class Liveness:
 
     def is_local(self, node: Node) -> bool:
         """Return whether a node's result is needed within its group, or kernel, alone."""
-        group = self.group.get(node)
-        if node.output in self.kept:
+        group, together = self.group.get(node), self.together.get(node)
+        if node.output in self.kept or (group is None and together is None):
             return False
-        if group is None:
+        if together is not None:
             readers = {reader for reader, _ in self.reads.get(node.output, ())}
-            return bool(readers) and readers <= {*self.together.get(node, ())}
+            return bool(readers) and readers <= {*together}
         return all(
             self.group.get(reader) is group and value.whole
             for reader, value in self.reads.get(node.output, ())

@@ -296,7 +296,7 @@ class HostLowering(_Lowering):
                 large = uses_all_threads(node.flops) and not node.op.blocked
                 if large and self._threads == 1 and not self._graph.one_thread:
                     own = [Call(use_all_threads), *own, Call(use_one_thread)]
-                kernels += [call._replace(node=node) for call in own]
+                kernels += [Call(*call[:3], node) for call in own]
             if len(kernels) > 1:  # One call is one pass already.
                 kernels = self._compiled.calls(run, [kernels], self.arrays.of) or kernels
             calls += kernels

@@ -3,6 +3,7 @@
 All of it is decided before anything runs, so a step allocates nothing.
 """
 
+import bisect
 import math
 from collections import defaultdict
 from collections.abc import Iterator
@@ -334,18 +335,20 @@ class MemoryPlanner:
         The largest first, each at the lowest place that is free while it lives (Pisarchyk and Lee,
         "Efficient memory management for deep neural net inference", 2020).
         """
-        placed: list[Block] = []
+        placed: list[tuple[int, int, int, int]] = []  # By place: it, the next one, start and end.
         total = 0
         for block in sorted(blocks, key=lambda candidate: (-candidate.nbytes, candidate.start)):
-            place = 0
-            rivals = [e for e in placed if e.start <= block.end and block.start <= e.end]
-            for rival in sorted(rivals, key=lambda taken: taken.place):
-                if place + block.nbytes < rival.place + (not self.gap):
-                    break
-                place = max(place, aligned(rival.place + rival.nbytes + self.gap, self.alignment))
+            start, end, place = block.start, block.end, 0
+            room = block.nbytes - (not self.gap)
+            for taken, behind, first, last in placed:
+                if first <= end and start <= last:
+                    if place + room < taken:
+                        break
+                    place = max(place, behind)
             block.place = place
             total = max(total, place + block.nbytes)
-            placed.append(block)
+            behind = aligned(place + block.nbytes + self.gap, self.alignment)
+            bisect.insort(placed, (place, behind, start, end))
         return total
 
 

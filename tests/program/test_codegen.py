@@ -45,13 +45,13 @@ def test_elements_are_assigned() -> None:
     np.testing.assert_array_equal(target, [[0, 5, 0]] * 2)
 
 
-@cases("stops", [0, 1, 2, 3, None])
+@cases("stops", [0, 1, 29, 30, 31, 199, 200, None])
 def test_it_stops_after_a_call_where_it_is_told_to(stops: int | None) -> None:
     seen: list[int] = []
-    calls = [Call(seen.append, (i,)) for i in range(3)]
-    checks = [(count, lambda count=count: count != stops) for count in range(4)]
+    calls = [Call(seen.append, (i,)) for i in range(200)]
+    checks = [(count, lambda count=count: count != stops) for count in range(201)]
     assert make_function(calls, checks)() is (stops is None)
-    assert seen == list(range(3 if stops is None else stops))
+    assert seen == list(range(200 if stops is None else stops))
 
 
 @cases("count", [1, 2, 7])
