@@ -4,7 +4,7 @@ They are mirrored as the variable is, and all of a step's are made or none.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mirrored import _nest, devices, ops
@@ -191,10 +191,20 @@ class Slots:
                     f"scope of ({optimizer._strategy}), in which the optimizer "
                     f"{optimizer.name} was created. {SAME_SCOPE}"
                 )
-        rows = [(v, tuple([self._slot(v, name) for name in self._own_names(v)])) for v in new]
-        # All of them or none: the device may have no room for the last one.
-        optimizer._slots.update({id(variable): (variable, slots) for variable, slots in rows})
+        if new:
+            # All of them or none: the device may have no room for the last one.
+            optimizer._slots.update(self._new_slots(new))
         self._remember(variables)
+
+    def _new_slots(self, variables: Sequence[Variable]) -> Kept:
+        """Return the slots of variables, kept with these: what makes them may be recorded again."""
+        # Slots that are alike share their zeros until they get other values.
+        zeros = functools.cache(lambda shape, dtype, device: ops.zeros(shape, dtype))
+        with ruled_by(None), self._optimizer._strategy.scope():
+            return {
+                id(v): (v, tuple([self._slot(v, name, zeros) for name in self._own_names(v)]))
+                for v in variables
+            }
 
     def _remember(self, variables: Sequence[Variable]) -> None:
         """Remember the order of variables that are trained."""
@@ -246,20 +256,19 @@ class Slots:
         start: tuple[Shape, float | None] = self._optimizer.slot_start(name, variable.shape)
         return start
 
-    def _slot(self, variable: Variable, name: str) -> Variable:
+    def _slot(self, variable: Variable, name: str, zeros: Callable[..., Tensor]) -> Variable:
         shape, number = self._start(variable, name)
 
         def start() -> Tensor:
             if number is None:
                 return variable.read_value()
             if number == 0:
-                return ops.zeros(shape, variable.dtype)
+                return zeros(shape, variable.dtype, variable.device)
             return ops.fill(shape, ops.constant(number, variable.dtype))
 
         owner = self._optimizer
         plain = variable.name.removesuffix(":0").replace("/", "_")
-        # It is kept with its variable: what makes slots may be recorded again.
-        with ruled_by(None), owner._strategy.scope(), devices.device(variable.device):
+        with devices.device(variable.device):
             slot = Variable(start, trainable=False, name=f"{owner.name}/{plain}_{name}")
         slot._traits.path = f"{owner.name}/{variable.path.replace('/', '_')}_{name}"
         return slot

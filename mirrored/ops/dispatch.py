@@ -84,7 +84,8 @@ def execute(op: "Op", inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
     except TypeError:  # An attribute has no hash.
         plan = key = None
     if plan is None:
-        inputs, plan = _planned(op, inputs, attrs, key if recorder is None else None)
+        kept = recorder is None or not recorder.shapes_alone
+        inputs, plan = _planned(op, inputs, attrs, key if kept else None)
     device = plan.device
     local: Sequence[Tensor] = inputs
     for tensor in inputs:
