@@ -18,6 +18,7 @@ from mirrored.ops.hooks import only, recorded_by
 from mirrored.ops.rng_state import current_rng_state
 from mirrored.program.variable_access import rule_in_force, ruled_by
 
+_CHANGING = (list, dict, LayerState)
 _ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -113,31 +114,25 @@ def undone_on_failure(owners: Iterable[Any]) -> Iterator[None]:
     That is, their attributes and what is in lists and dicts among these. What is built already
     does not change by building, so it is left alone.
     """
-    before = [(owner, _copied(vars(owner))) for owner in owners if not owner.built]
+    before = [(vars(owner), vars(owner).copy()) for owner in owners if not owner.built]
+    contents = [
+        (value, (vars(value) if isinstance(value, LayerState) else value).copy())
+        for _, attributes in before
+        for value in attributes.values()
+        if isinstance(value, _CHANGING)
+    ]
     try:
         yield
     except BaseException:
-        for owner, attributes in before:
-            vars(owner).clear()
-            for name, (value, content) in attributes.items():
-                if isinstance(value, LayerState):
-                    vars(value).update(vars(content))
-                elif isinstance(value, list):
-                    list.__setitem__(value, slice(None), content)
-                elif isinstance(value, dict):
-                    dict.clear(value)
-                    dict.update(value, content)
-                vars(owner)[name] = value
+        for value, content in contents:
+            if isinstance(value, LayerState):
+                vars(value).update(content)
+            elif isinstance(value, list):
+                list.__setitem__(value, slice(None), content)
+            else:
+                dict.clear(value)
+                dict.update(value, content)
+        for current, attributes in before:
+            current.clear()
+            current.update(attributes)
         raise
-
-
-def _copied(attributes: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return the attributes, each with a copy of what is in it if it is a list or a dict."""
-    return {
-        name: (value, _copy(value) if isinstance(value, list | dict | LayerState) else None)
-        for name, value in attributes.items()
-    }
-
-
-def _copy(value: Any) -> Any:
-    return value.copied() if isinstance(value, LayerState) else value.copy()

@@ -157,7 +157,7 @@ class Drawn(Initializer):
 
     def __init__(self, seed: Seed = None) -> None:
         seed = deserialized(seed, None) if isinstance(seed, dict) else seed
-        known = int | np.integer | SeedGenerator | _Stream | None
+        known = int | None | np.integer | SeedGenerator | _Stream
         if isinstance(seed, bool) or not isinstance(seed, known):
             raise ValueError(
                 "`seed` argument should be an instance of `SeedGenerator` or an integer. "
@@ -180,7 +180,7 @@ class Drawn(Initializer):
                 f"{type(self).__name__} expected a floating point dtype. Received: dtype={dtype}"
             )
         seed = self.seed
-        if isinstance(seed, _Stream):
+        if seed is not None and isinstance(seed, _Stream):
             number, taken = seed.next().numpy().tolist()
             seed = number + taken * _BETWEEN_SEEDS
         # A fresh generator counts from zero: the same seed gives the same values.

@@ -208,8 +208,8 @@ def in_order(variables: list[Variable]) -> list[Variable]:
 
 def _initializer_of(identifier: object, dtype: np.dtype[Any]) -> initializers.Filling:
     """Return the initializer of a weight; where none is asked for, Keras' for its dtype."""
-    usual = initializers.Zeros() if dtype.kind in "biu" else initializers.GlorotUniform()
-    return initializers.get(identifier) or usual
+    usual = initializers.Zeros if dtype.kind in "biu" else initializers.GlorotUniform
+    return initializers.get(identifier) or usual()
 
 
 def load_into(layer: Any, own: Sequence[Variable], store: Any) -> None:

@@ -79,8 +79,10 @@ def mode_of(kind: type[_Mode], value: Any) -> _Mode:
         >>> mode_of(VariableAggregation, "mean")
         <VariableAggregation.MEAN: 2>
     """
+    if isinstance(value, kind):
+        return value
     names = {member.name.lower(): member for member in kind}
-    mode = names.get("none" if value is None else value) if not isinstance(value, kind) else value
+    mode = names.get("none" if value is None else value)
     if mode is None:
         argument = kind.__name__.removeprefix("Variable").lower()
         raise ValueError(
