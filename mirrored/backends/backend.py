@@ -122,6 +122,11 @@ class Backend(Protocol):
         """Which memory the arrays are in: kernels read all arrays of one memory directly."""
 
     def run(self, kernel: Callable[..., object], *args: Any, **attrs: Any) -> None:
+        """Call a kernel as `call` does, whose arguments these are."""
+
+    def call(
+        self, kernel: Callable[..., object], args: Sequence[Any], attrs: Mapping[str, Any]
+    ) -> None:
         """Call a kernel on arrays of this backend; floating-point exceptions are results.
 
         Where work is queued, calls of the backend that the kernel makes are a part of it.

@@ -232,13 +232,19 @@ class HostBackend:
     streamed: bool = False
     memory: str = "host"
 
-    def run(self, kernel: Callable[..., object], *args: Any, **attrs: Any) -> None:
+    def call(
+        self, kernel: Callable[..., object], args: Sequence[Any], attrs: Mapping[str, Any]
+    ) -> None:
         """Call a kernel; infinities and NaN are its results, never warnings."""
         token = _SETTINGS.set(_OF_KERNELS)
         try:
             kernel(*args, **attrs)
         finally:
             _SETTINGS.reset(token)
+
+    def run(self, kernel: Callable[..., object], *args: Any, **attrs: Any) -> None:
+        """Call a kernel as `call` does."""
+        self.call(kernel, args, attrs)
 
     def address(self, array: Any) -> int:
         """Return where an array begins in memory, in bytes."""
@@ -259,7 +265,7 @@ class HostBackend:
             OutOfPoolMemory: The pool's limit, or the host's memory, does not allow it.
         """
         nbytes = math.prod(shape) * dtype.itemsize
-        (pool if isinstance(pool, CountingPool) else _counting(pool)).reserve(nbytes)
+        (pool if type(pool) is CountingPool else _counting(pool)).reserve(nbytes)
         try:
             array = np.empty(shape, dtype) if nbytes < _ALIGNED_FROM else _aligned(shape, dtype)
         except MemoryError:

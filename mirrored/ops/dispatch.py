@@ -40,16 +40,18 @@ class _Plan:
         spec: The shape and dtype of the result.
         device: Where it is computed.
         implementation: What computes it there, once that was looked up.
+        bare: Whether nothing of the backend's is needed around the kernel.
         scratch: The shapes and dtypes of its workspace, once they were computed.
     """
 
-    __slots__ = ("device", "implementation", "op", "scratch", "spec")
+    __slots__ = ("bare", "device", "implementation", "op", "scratch", "spec")
 
     def __init__(self, op: "Op", spec: TensorSpec, device: Device) -> None:
         self.op = op
         self.spec = spec
         self.device = device
         self.implementation: Any = None  # An `Implementation`.
+        self.bare = False
         self.scratch: Sequence[tuple[Any, Any]] | None = None
 
 
@@ -58,7 +60,9 @@ _PLAIN = (bool, int, float, str, slice, type(None), type(...), np.dtype)
 _MOST_PLANS = 4096  # For one scope of placement, until they are forgotten.
 
 
-def execute(op: "Op", inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
+def execute(
+    op: "Op", inputs: tuple[Any, ...], attrs: dict[str, Any], key: tuple[Any, ...] | None = None
+) -> Tensor:
     """Run `op` on the device that the placement rules choose and return its result.
 
     Args:
@@ -66,19 +70,22 @@ def execute(op: "Op", inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
         inputs: Tensors, variables, NumPy values or Python numbers; the latter two adopt the
             dtype of the first tensor.
         attrs: The op's attributes.
+        key: What calls with the same plan have in common, where the inputs are tensors and the
+            caller knows it; None: the op, the specs of the inputs and the attributes.
 
     Raises:
         InvalidArgumentError: Shapes, dtypes, values or the device do not fit the op.
         ResourceExhaustedError: The device has no room for the result.
     """
-    signature: list[Any] = [op]
-    for value in inputs:
-        if not isinstance(value, Tensor):
-            return execute(op, as_tensors(inputs), attrs)
-        signature.append(value._spec)
-    signature.extend(attrs.items())
+    if key is None:
+        signature: list[Any] = [op]
+        for value in inputs:
+            if not isinstance(value, Tensor):
+                return execute(op, as_tensors(inputs), attrs)
+            signature.append(value._spec)
+        signature.extend(attrs.items())
+        key = tuple(signature)
     recorder = active_recorder()
-    key: tuple[Any, ...] | None = tuple(signature)
     try:
         plan = active_scope().request.answers.get(key)
     except TypeError:  # An attribute has no hash.
@@ -186,34 +193,40 @@ def _run(
         attrs: The attributes.
     """
     start = perf_counter_ns() if observers else 0
-    op, device = plan.op, plan.device
+    op, device, spec = plan.op, plan.device, plan.spec
     backend = device.backend
-    arrays: list[Any] = []
+    args: list[Any] = [backend.xp, None]
     for tensor in local:
         # What depends on shapes alone may be asked of tensors that have no values.
-        arrays.append(None if op.shape_only else tensor._array)
+        args.append(None if op.shape_only else tensor._array)
     if op.validate is not None and backend.host_readable and not backend.streamed:
-        check = op.validate(*arrays, **attrs)
+        check = op.validate(*args[2:], **attrs)
         if check is not None:
             check()
     if op.view is not None:
-        return Tensor(op.view(arrays[0], **attrs), local[0]._storage, device, plan.spec)
+        return Tensor(op.view(args[2], **attrs), local[0]._storage, device, spec)
     if plan.implementation is None:
-        plan.implementation = implementation(op, backend)
+        chosen = implementation(op, backend)
+        on_host = backend.host_readable and not backend.streamed
+        plan.bare = op.moves and chosen.kernel is op.kernel and on_host
+        plan.implementation = chosen
     kernel, workspace_of, verdicts = plan.implementation
-    storage = device.allocate(*plan.spec)
-    if workspace_of is None:
-        backend.run(kernel, backend.xp, storage.array, *arrays, **attrs)
+    storage = device.allocate(spec.shape, spec.dtype)
+    args[1] = storage.array
+    if plan.bare:
+        kernel(*args, **attrs)
+    elif workspace_of is None:
+        backend.call(kernel, args, attrs)
     else:
         if plan.scratch is None:
             plan.scratch = workspace_of(*[tensor._spec for tensor in local], **attrs)
         # The storages live until the kernel has run; then their memory goes back.
         scratch = [device.allocate(shape, dtype) for shape, dtype in plan.scratch]
         workspace = tuple([part.array for part in scratch])
-        backend.run(kernel, backend.xp, storage.array, *arrays, workspace=workspace, **attrs)
+        backend.call(kernel, args, {**attrs, "workspace": workspace})
         if verdicts:
             require_results(op, backend, workspace[0][:verdicts])
-    output = Tensor(storage.array, storage, device, plan.spec)
+    output = Tensor(storage.array, storage, device, spec)
     if start:
         _tell(plan, tensors, output, start)
     return output

@@ -14,6 +14,7 @@ from mirrored._types import DTypeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.creation import ONES_LIKE
+from mirrored.ops.dispatch import execute
 from mirrored.ops.op import Grads, Op, OpCall, register
 from mirrored.ops.shaping import BROADCAST_TO, CAST, CONCAT, RESHAPE, normalize_axis, transpose
 from mirrored.ops.spec import (
@@ -200,6 +201,8 @@ ARGMIN = _define_place("ArgMin", "argmin")
 def _axes(op_name: str, rank: int, axis: int | Sequence[int] | None) -> Axes:
     if axis is None:
         return tuple(range(rank))
+    if type(axis) is int and -rank <= axis < rank:
+        return (axis % rank,)
     numbers = as_integers(axis, "The axis")
     axes = sorted(_reduction_axis(op_name, number, rank) for number in numbers)
     if len(set(axes)) != len(axes):
@@ -220,8 +223,9 @@ def _reduction_axis(op_name: str, axis: int, rank: int) -> int:
 
 def reduce(op: Op, x: Any, axis: int | Sequence[int] | None, keepdims: bool) -> Tensor:
     """Return what a reduction makes of an argument, with the axes as a caller gives them."""
-    x = adopt(x, None)
-    return op(x, axis=_axes(op.name, x.ndim, axis), keepdims=bool(keepdims))
+    x, keeps = adopt(x, None), bool(keepdims)
+    axes = _axes(op.name, len(x._spec.shape), axis)
+    return execute(op, (x,), {"axis": axes, "keepdims": keeps}, (op, x._spec, axes, keeps))
 
 
 def reduce_sum(
@@ -265,12 +269,11 @@ def reduce_mean(
         1.5
     """
     x = adopt(input_tensor, None)
-    axes = _axes("Mean", x.ndim, axis)
-    if x.dtype in INTEGERS and not math.prod(x.shape[i] for i in axes):
+    if x.dtype in INTEGERS and not math.prod(x.shape[i] for i in _axes("Mean", x.ndim, axis)):
         raise InvalidArgumentError(
             f"The mean of 0 integers is not defined. Received: shape {x.shape} [Op:Mean]"
         )
-    return MEAN(x, axis=axes, keepdims=bool(keepdims))
+    return reduce(MEAN, x, axis, keepdims)
 
 
 def reduce_max(

@@ -234,7 +234,13 @@ def _grad_broadcast(call: OpCall, g: Tensor) -> Grads:
 
 
 BROADCAST_TO = register(
-    Op(name="BroadcastTo", infer=_infer_broadcast, kernel=_broadcast, gradient=_grad_broadcast)
+    Op(
+        name="BroadcastTo",
+        infer=_infer_broadcast,
+        kernel=_broadcast,
+        gradient=_grad_broadcast,
+        moves=True,
+    )
 )
 
 
@@ -277,7 +283,13 @@ def _grad_transpose(call: OpCall, g: Tensor) -> Grads:
 
 
 TRANSPOSE = register(
-    Op(name="Transpose", infer=_infer_transpose, kernel=_transpose, gradient=_grad_transpose)
+    Op(
+        name="Transpose",
+        infer=_infer_transpose,
+        kernel=_transpose,
+        gradient=_grad_transpose,
+        moves=True,
+    )
 )
 
 
@@ -338,7 +350,9 @@ def _grad_concat(call: OpCall, g: Tensor) -> Grads:
     return grads
 
 
-CONCAT = register(Op(name="ConcatV2", infer=_infer_concat, kernel=_concat, gradient=_grad_concat))
+CONCAT = register(
+    Op(name="ConcatV2", infer=_infer_concat, kernel=_concat, gradient=_grad_concat, moves=True)
+)
 
 
 def _infer_pack(*specs: TensorSpec) -> TensorSpec:
@@ -363,6 +377,7 @@ PACK = register(
         name="Pack",
         infer=_infer_pack,
         kernel=_pack,
+        moves=True,
         gradient=lambda call, g: [STRIDED_SLICE(g, index=(i,)) for i in range(len(call.inputs))],
     )
 )

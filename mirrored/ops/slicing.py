@@ -6,9 +6,13 @@ A slice is a copy, so that what is kept of a tensor does not keep all of it aliv
 from typing import Any
 
 from mirrored.errors import InvalidArgumentError
+from mirrored.ops.dispatch import execute
 from mirrored.ops.op import Grads, Op, OpCall, register
 from mirrored.ops.spec import Shape, TensorSpec, check_same_dtype, shape_text
-from mirrored.ops.tensor import Tensor
+from mirrored.ops.tensor import Index, Tensor, index_items, is_mask, operators
+
+_BOUNDS = frozenset((int, type(None)))
+_ITEMS = frozenset((int, type(None), type(...)))
 
 
 def _infer_slice(x: TensorSpec, *, index: tuple[Any, ...]) -> TensorSpec:
@@ -65,7 +69,7 @@ def _slice_grad(xp: Any, out: Any, g: Any, *, index: tuple[Any, ...], shape: Sha
 
 
 STRIDED_SLICE = register(
-    Op(name="StridedSlice", infer=_infer_slice, kernel=_slice, gradient=_grad_slice)
+    Op(name="StridedSlice", infer=_infer_slice, kernel=_slice, gradient=_grad_slice, moves=True)
 )
 SLICE_GRAD = register(
     Op(
@@ -97,6 +101,38 @@ def _update(xp: Any, out: Any, x: Any, part: Any, *, index: tuple[Any, ...]) -> 
 SLICE_UPDATE = register(
     Op(name="TensorStridedSliceUpdate", infer=_infer_update, kernel=_update, may_alias=(0,))
 )
+
+
+def indexed(x: Any, index: Any) -> Tensor:
+    """Return what an index gives of a tensor, or of what stands for one.
+
+    Its plan is found by the numbers in the index, for an index with a hash takes longer to make.
+    """
+    items = index if type(index) is tuple else (index,)
+    if isinstance(x, Tensor):
+        shape = x._spec.shape
+        if type(index) is int and shape and -shape[0] <= index < shape[0]:  # All have one plan.
+            return execute(STRIDED_SLICE, (x,), {"index": items}, (STRIDED_SLICE, x._spec, int))
+        signature: list[Any] = [STRIDED_SLICE, x._spec]
+        for item in items:
+            kind = type(item)
+            if kind is slice:
+                start, stop, step = item.start, item.stop, item.step
+                if not (type(start) in _BOUNDS and type(stop) in _BOUNDS and type(step) in _BOUNDS):
+                    break
+                signature += (slice, start, stop, step)
+            elif kind in _ITEMS:
+                signature.append(item)
+            else:
+                break
+        else:
+            return execute(STRIDED_SLICE, (x,), {"index": Index(items)}, tuple(signature))
+    if is_mask(index):
+        return operators["boolean_mask"](x, index)
+    return STRIDED_SLICE(x, index=index_items(index))
+
+
+operators["index"] = indexed
 
 
 def sliced_along(x: Tensor, axis: int, part: slice | int) -> Tensor:

@@ -145,9 +145,7 @@ class Operators:
 
     def __getitem__(self, index: Any) -> "Tensor":
         try:
-            if type(index) is not slice and is_mask(index):
-                return operators["boolean_mask"](self, index)
-            return operators["StridedSlice"](self, index=index_items(index))
+            return operators["index"](self, index)
         except Exception as error:
             shorten(error)
             raise

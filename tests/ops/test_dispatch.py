@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import devices, ops
 from mirrored.errors import InvalidArgumentError, ResourceExhaustedError
@@ -95,3 +96,20 @@ def test_a_backend_may_override_a_kernel(monkeypatch: pytest.MonkeyPatch) -> Non
     )
     assert float(ops.negative(1.0)) == 7.0
     assert float(ops.exp(0.0)) == 1.0
+
+
+@cases(
+    "move",
+    [
+        lambda x: x[1:],
+        lambda x: ops.concat([x, x], axis=0),
+        lambda x: ops.stack([x, x]),
+        lambda x: ops.transpose(ops.stack([x, x])),
+        lambda x: ops.broadcast_to(x, (2, 3)),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_what_moves_values_raises_no_floating_point_exception(move: Any, dtype: str) -> None:
+    x = ops.cast(ops.constant([np.nan, np.inf, 1e-45]), dtype)
+    with np.errstate(all="raise"):
+        assert move(x)._array.dtype == x.dtype

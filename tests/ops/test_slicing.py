@@ -80,8 +80,17 @@ def test_bad_indices(index: Any, text: str) -> None:
     assert "[Op:StridedSlice]" in str(caught.value)
 
 
-@cases("index", [1.0, "a", [0, 1], np.array([0, 1]), slice(0.5, None), np.bool_(True)])
+@cases(
+    "index",
+    [
+        *(1.0, "a", [0, 1], np.array([0, 1]), slice(0.5, None), np.bool_(True)),
+        *(slice(True, None), slice(1.0, None), (1, True), (1.0, 1)),
+    ],
+)
 def test_what_is_no_index(index: Any) -> None:
+    """Also where an index of equal numbers was used before."""
+    assert ops.zeros((2, 3))[1:].shape == (1, 3)
+    assert ops.zeros((2, 3))[1, 1].shape == ()
     with pytest.raises(TypeError, match=r"Only integers, slices .* are valid indices. Received: "):
         operator.getitem(ops.zeros((2, 3)), index)
 

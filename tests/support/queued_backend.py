@@ -4,7 +4,7 @@ It is NumPy on the host's memory; a stream is a queue that is served when somebo
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -57,8 +57,8 @@ class QueuedBackend(HostBackend, StreamBackend):
     def synchronize(self) -> None:
         self.wait_on_host(self.record())
 
-    def run(self, kernel: Callable[..., object], *args: Any, **attrs: Any) -> None:
-        self._ask(super().run, kernel, *args, **attrs)
+    def call(self, kernel: Any, args: Sequence[Any], attrs: Mapping[str, Any]) -> None:
+        self._ask(super().call, kernel, tuple(args), attrs)
 
     def to_host(self, array: Any, out: NDArray[Any] | None = None) -> NDArray[Any]:
         self.synchronize()

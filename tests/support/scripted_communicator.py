@@ -241,8 +241,8 @@ class ScriptedBackend(HostBackend):
 
     # ------------------------------------------------------------------ work
 
-    def run(self, kernel: Callable[..., object], *args: Any, **attrs: Any) -> None:
-        self._do(lambda: super(ScriptedBackend, self).run(kernel, *args, **attrs))
+    def call(self, kernel: Any, args: Sequence[Any], attrs: Mapping[str, Any]) -> None:
+        self._do(lambda: super(ScriptedBackend, self).call(kernel, args, attrs))
 
     def copy_from_host(self, storage: Storage, array: np.ndarray) -> None:
         self.copy_between(array.astype(storage.array.dtype, casting="equiv"), storage.array)

@@ -149,6 +149,12 @@ class CudaBackend:
         return int(array.data.ptr)
 
     def run(self, kernel: Callable[..., object], *args: Any, **attrs: Any) -> None:
+        """Call a kernel as `call` does."""
+        self.call(kernel, args, attrs)
+
+    def call(
+        self, kernel: Callable[..., object], args: Sequence[Any], attrs: Mapping[str, Any]
+    ) -> None:
         """Call a kernel, which launches on this device's stream.
 
         Raises:
