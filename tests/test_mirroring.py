@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 # A star is for folders where a test fails when a member is missing from its table.
 TESTED_IN = {
     "test_worker_deaths.py": "distribute/elastic_steps distribute/worker_iterator "
-    "training/fit_joining workers/replacements",
+    "distribute/finished_runs distribute/loop_joining training/fit_joining workers/replacements",
     "autodiff/test_tape.py": "autodiff/backpropagation autodiff/recording",
     "backends/cuda/kernels": "backends/cuda/kernels/gather_kernels "
     "backends/cuda/kernels/random_states backends/cuda/kernels/window_layout",
@@ -63,7 +63,7 @@ TESTED_IN = {
     "training/callbacks/test_verify_steps.py": "program/repetition training/step_verification",
     "training/metrics/test_package.py": "training/metrics/*",
     "training/shard_analysis/test_rules.py": "training/shard_analysis/shard_values",
-    "training/test_backup_and_restore.py": "training/fit_state",
+    "training/test_backup_and_restore.py": "_host_streams training/fit_state",
     "training/test_event_summaries.py": "training/event_file",
     "training/test_loop.py": "training/inputs training/running_means",
     "training/test_loop_datasets.py": "training/eager_steps",

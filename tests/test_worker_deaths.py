@@ -202,6 +202,18 @@ def test_new_processes_take_the_places_of_workers_that_die(tmp_path: Path) -> No
 
 
 @pytest.mark.openmpi
+def test_new_processes_join_loops_and_count_as_the_others(tmp_path: Path) -> None:
+    """They join a loop of recorded and eager steps, and a fit whose replicas count."""
+    for kind, death in (
+        ("loop", Death(0, "before a sum", 3)),
+        ("count", Death(1, "in a callback", 3)),
+    ):
+        (tmp_path / kind).mkdir()
+        errors = launch(2, [(kind, 8, [death])], tmp_path / kind, policy="replace")
+        assert errors.count("1 worker(s) joined") == 1, errors
+
+
+@pytest.mark.openmpi
 def test_workers_die_while_new_processes_start_and_meet_them(tmp_path: Path) -> None:
     deaths = [
         Death(3, "in a callback", 1),
@@ -233,7 +245,7 @@ def test_deaths_at_random_moments_leave_what_one_device_leaves(seed: int, tmp_pa
     longest = 0.4 if kind == "fit" else 0.25
     deaths = [Death(rank, "timer", draws.random() * longest) for rank in ranks]
     hosts = draws.choice(["", "yes"])
-    if kind == "fit" and seed % 2:
+    if seed % 2:
         launch(count, [(kind, replicas, deaths)], tmp_path, policy="replace")
     else:
         launch(count, [(kind, replicas, [death]) for death in deaths], tmp_path, hosts)

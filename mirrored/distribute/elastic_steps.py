@@ -1,12 +1,14 @@
 """Steps of custom training loops that survive the death of workers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from mirrored import _nest
 from mirrored.data.dataset_iterators import PositionedIterator
-from mirrored.distribute.multi_worker_strategy import any_goes_on, reform_all
+from mirrored.distribute.finished_runs import finished_runs
+from mirrored.distribute.loop_joining import join_loop
+from mirrored.distribute.multi_worker_strategy import reform_all, that_go_on
 from mirrored.errors import WorkerError, WorkersChangedError
 from mirrored.ops.random import mark_streams
 from mirrored.program.variable_access import noting_commits
@@ -22,7 +24,9 @@ def elastic(function: Callable[P, R]) -> Callable[P, R]:
     The step is taken by all workers that are left or by none: variables, random streams and the
     positions of iterators are set to what they were, and the replicas of the dead workers are
     shared out, before the function is called again. Its result is the commit: what a call has
-    returned stays. With `on_worker_failure="raise"` it is called once.
+    returned stays. With `on_worker_failure="raise"` it is called once. With "replace" new processes
+    join before a call: they get the results of those before, which they skip, and the values of
+    all variables of the strategy, which the program makes before its first step.
 
     Args:
         function: Takes one step on all replicas. Batches come from iterators over distributed
@@ -30,8 +34,7 @@ def elastic(function: Callable[P, R]) -> Callable[P, R]:
             one recorded function may write variables, and it is called last.
 
     Raises:
-        ValueError: The position of an iterator is not known, as of a generator; or a strategy has
-            `on_worker_failure="replace"`, which is for `fit`.
+        ValueError: The position of an iterator is not known, as of a generator.
         WorkerError: Workers have died after a recorded function wrote variables, so that the step
             cannot be taken again; or fewer than `min_workers` are left.
 
@@ -53,12 +56,12 @@ def elastic(function: Callable[P, R]) -> Callable[P, R]:
         (None, None, 10.0)
     """
 
-    @wraps(function)
-    def step(*args: P.args, **kwargs: P.kwargs) -> R:
-        if not any_goes_on():
-            return function(*args, **kwargs)
+    def taken(args: Any, kwargs: Any, strategies: Sequence[Any]) -> R:
         leaves = _nest.flatten((args, kwargs))
-        marks = [leaf.mark() for leaf in leaves if isinstance(leaf, PositionedIterator)]
+        iterators = [leaf for leaf in leaves if isinstance(leaf, PositionedIterator)]
+        if strategies[0].replaces_workers:
+            join_loop(strategies, iterators)
+        marks = [iterator.mark() for iterator in iterators]
         while True:
             back = mark_streams()
             with noting_commits() as commits:
@@ -79,5 +82,24 @@ def elastic(function: Callable[P, R]) -> Callable[P, R]:
             reform_all()
             for go_back in marks:
                 go_back()
+
+    @wraps(function)
+    def step(*args: P.args, **kwargs: P.kwargs) -> R:
+        strategies = that_go_on()
+        if not strategies:
+            return function(*args, **kwargs)
+        if not strategies[0].replaces_workers:
+            return taken(args, kwargs, strategies)
+
+        def ended() -> Any:
+            try:
+                return taken(args, kwargs, strategies), None
+            except StopIteration as error:  # The data have ended: no failure.
+                return None, error
+
+        _, (result, error) = finished_runs.run(strategies[0].workers, ended)
+        if error is not None:
+            raise error
+        return result  # type: ignore[no-any-return]
 
     return step

@@ -5,6 +5,7 @@ goes over the workers as well.
 """
 
 import contextlib
+import itertools
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -56,7 +57,8 @@ from mirrored.workers import Workers, connect
 
 # Of what is logged, how much a worker tells that is not the first; no program sets such a level.
 _QUIET = logging.WARNING - 1
-_strategies: WeakSet["MultiWorkerMirroredStrategy"] = WeakSet()
+_numbers = itertools.count()
+_strategies: WeakValueDictionary[int, "MultiWorkerMirroredStrategy"] = WeakValueDictionary()
 ON_WORKER_FAILURE = ("raise", "continue", "replace")
 
 
@@ -80,8 +82,8 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             then have the same bits for any number of workers and devices; see `MirroredStrategy`.
         on_worker_failure: What is done where the process of a worker dies: "raise" raises
             WorkerError in all others; "continue" lets the others share its replicas' work and take
-            the running step again; "replace" does so too, and in `fit` starts a new process for
-            it. Both need Open MPI's `mpiexec --with-ft ulfm`.
+            the running step again; "replace" does so too, and in `fit` and `elastic` starts a new
+            process for it. Both need Open MPI's `mpiexec --with-ft ulfm`.
         min_workers: The number of workers below which the others raise WorkerError too.
 
     Raises:
@@ -141,7 +143,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         names = own_devices(workers)
         own_replicas = None if replicas is None else _own_replicas(workers, names, replicas)
         super().__init__(names, communication_options=communication_options, replicas=own_replicas)
-        _strategies.add(self)
+        _strategies[next(_numbers)] = self
         self._local_ops = self._cross_device_ops
         self._number_replicas()
         if workers.count > 1:
@@ -176,10 +178,10 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
                 own = _own_replicas(workers, self._variable_devices, self._replicas_of_all)
                 self._fixed_replicas = own
                 self._share_devices(own, self.executor)
-                for variable in [*self._variables.values()]:
+                for variable in self.own_variables():
                     variable.share()
             self._number_replicas()
-        for variable in self._on_read_variables():
+        for variable in self.on_read_variables():
             variable.take_over()
         if self._own_datasets and workers.is_chief:
             logger.warning(
@@ -269,10 +271,10 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         return tuple(across.times.take()) if isinstance(across, AcrossWorkers) else (0.0,)
 
     def grow(self, count: int) -> None:
-        """Let new processes of this program join as workers, at the next step of `fit`.
+        """Let new processes of this program join as workers, at the next step.
 
         All workers call it, such as in a callback. The new processes run on the host of the first
-        worker, and get the state of `fit` as those do that take the place of a dead worker.
+        worker, and get the state of the run as those do that take the place of a dead worker.
 
         Args:
             count: How many.
@@ -322,15 +324,19 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             variable.keep()
         return variable
 
-    def _on_read_variables(self) -> list[SyncOnReadVariable]:
-        variables = [*self._variables.values()]
-        return [state for state in variables if isinstance(state, SyncOnReadVariable)]
+    def own_variables(self) -> list[Any]:
+        """Return the variables of this strategy, in the order in which they were made."""
+        return [*self._variables.values()]
+
+    def on_read_variables(self) -> list[SyncOnReadVariable]:
+        """Return those of which each replica has its own value."""
+        return [state for state in self.own_variables() if isinstance(state, SyncOnReadVariable)]
 
     def _keep_counts(self) -> None:
         """Give all workers what replicas have written to variables of their own; see `Strategy`."""
         if self._is_alone or not self.goes_on:
             return
-        written = [state for state in self._on_read_variables() if state.pop_written()]
+        written = [state for state in self.on_read_variables() if state.pop_written()]
         for dtype in dict.fromkeys(state.dtype for state in written):
             alike = [state for state in written if state.dtype == dtype]
             parts = []
@@ -612,24 +618,14 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         return [size for size, _ in by_worker]
 
 
-def any_goes_on() -> bool:
-    """Return whether a strategy goes on without workers that die.
-
-    Raises:
-        ValueError: One replaces them, which happens in `fit` only.
-    """
-    if any(strategy.replaces_workers for strategy in _strategies):
-        raise ValueError(
-            "In custom loops nothing starts processes in place of workers that died. Received: "
-            '`mr.distribute.elastic` with on_worker_failure="replace". Train by `fit`, or create '
-            'the strategy with on_worker_failure="continue".'
-        )
-    return any(strategy.goes_on for strategy in _strategies)
+def that_go_on() -> list[MultiWorkerMirroredStrategy]:
+    """Return the strategies that go on without workers that die, in the order they were made."""
+    return [strategy for strategy in [*_strategies.values()] if strategy.goes_on]
 
 
 def reform_all() -> None:
     """Share the work of all strategies out again, where workers have died."""
-    for strategy in [*_strategies]:
+    for strategy in [*_strategies.values()]:
         strategy.reform()
 
 

@@ -84,10 +84,10 @@ class SyncOnReadVariable(DistributedVariable):
         super().__init__(strategy, copies)
 
     def share(self) -> None:
-        """Let each replica use its copy; replicas of workers that died get new ones."""
-        for device in self._strategy.devices[len(self._copies) :]:
-            self._copies = (*self._copies, self._copies[0].state().restored(device))
-        self._by_replica = self._copies
+        """Let each replica use its copy; those of other workers get new ones."""
+        devices = self._strategy.devices
+        new = [self._copies[0].state().restored(place) for place in devices[len(self._copies) :]]
+        self._copies = self._by_replica = (*self._copies[: len(devices)], *new)
 
     # ------------------------------------------------------------------ the death of workers
 
@@ -113,6 +113,16 @@ class SyncOnReadVariable(DistributedVariable):
             rows = np.repeat(state.value[np.newaxis], count, axis=0)
         state = state._replace(value=rows, name=f"{self.name}/replicas")
         self._kept = state.restored(self._copies[0].device)
+
+    def rows(self) -> NDArray[Any]:
+        """Return what the replicas of all workers have, a row for each."""
+        if self._kept is not None:
+            return np.array(self._kept.numpy(), order="C")
+        return np.stack([copy.numpy() for copy in self._copies])  # Of the only worker.
+
+    def total(self) -> NDArray[Any]:
+        """Return what `rows` are together, on the host."""
+        return self._aggregated([*self.rows()])
 
     def pop_written(self) -> bool:
         """Return whether replicas have written it since the last call, and it is kept."""

@@ -4,10 +4,11 @@ No state hides anywhere: the same seed, draw and position give the same number o
 count.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, SupportsFloat
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,7 +148,8 @@ def restore_global_state(state: GlobalState) -> None:
     set_global_rng_state(RngState(state.seed, state.draws, dict(state.draws_by_seed)))
 
 
-_generators: WeakSet["SeedGenerator"] = WeakSet()
+_numbers = itertools.count()
+_generators: WeakValueDictionary[int, "SeedGenerator"] = WeakValueDictionary()
 
 
 class SeedGenerator:
@@ -172,7 +174,7 @@ class SeedGenerator:
         self._run: object | None = None
         self._base = 0
         self._drawn: dict[int, int] = {}
-        _generators.add(self)
+        _generators[next(_numbers)] = self
 
     @property
     def state(self) -> tuple[int, int]:
@@ -194,7 +196,7 @@ class SeedGenerator:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.restore(state["state"])
-        _generators.add(self)
+        _generators[next(_numbers)] = self
 
     def mark(self) -> Callable[[], None]:
         """Return a function that takes back all later draws."""
@@ -281,9 +283,14 @@ def uniform_by_example(shape: Shape, dtype: DType, seed: int | None, batched: bo
     return RANDOM_UNIFORM(shape=shape, dtype=dtype, first=first, **next_draw(seed))
 
 
+def generators() -> list[SeedGenerator]:
+    """Return all generators that there are, in the order in which they were made."""
+    return [*_generators.values()]
+
+
 def mark_streams() -> Callable[[], None]:
     """Return a function that takes back all later draws, of global streams and of generators."""
-    marks = [current_rng_state().mark(), *(generator.mark() for generator in [*_generators])]
+    marks = [current_rng_state().mark(), *(generator.mark() for generator in generators())]
 
     def back() -> None:
         for mark in marks:

@@ -387,8 +387,11 @@ class Function(Generic[_P, _R]):
         recording = trace(
             self._name, arguments.inputs, function, dataset_inputs=dataset_inputs, may_make=is_first
         )
-        if not len(self._traces) and recording.graph.strategy is not None:
-            recording.graph.strategy.check_first(recording.graph, self._name)
+        graph = recording.graph
+        # Workers that have joined record it for the first time.
+        is_new = all(known.graph.generation != graph.generation for known in self._traces)
+        if is_new and graph.strategy is not None:
+            graph.strategy.check_first(graph, self._name)
         moves, demand = Moves.count, dataset_inputs.demand
         recording.kept, recording.outline = arguments.known, outlined(arguments.structures)
         recording.watch(arguments.variables)

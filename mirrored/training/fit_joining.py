@@ -1,16 +1,18 @@
 """Hands the state of a running `fit` to processes that are started in place of dead workers."""
 
 import json
-import pickle
 from collections.abc import Callable
 from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mirrored.distribute.finished_runs import finished_runs
+from mirrored.distribute.loop_joining import hand_over, require_state
 from mirrored.distribute.on_read_variables import SyncOnReadVariable
-from mirrored.training.callbacks import Callback, History
+from mirrored.training.callbacks import Callback
 from mirrored.training.files.checkpoint import Checkpoint
 from mirrored.training.files.checkpoint_state import collect, find_parts
 from mirrored.training.files.restoration import ALIASES, Restoration
@@ -19,66 +21,6 @@ from mirrored.training.fit_state import FitState
 from mirrored.training.run_plan import RunPlan
 
 _WHAT = "the state of a fit"  # As errors of workers call it.
-_MOST = 1 << 26  # The bytes of results that are kept for processes that start later.
-
-
-class FinishedRuns:
-    """The results of a program's runs that are over, for processes that start later."""
-
-    def __init__(self) -> None:
-        self._results: list[bytes] = []
-        self._model: Any = None
-        self._refusal = ""
-        self._is_running = False
-
-    def run(self, model: Any, take: Callable[[], Any]) -> Any:
-        """Return the result of a run; a new process gets that of the others where it is over.
-
-        Args:
-            model: The model that runs, with a strategy that replaces workers.
-            take: Takes the run.
-        """
-        if self._is_running:  # Callbacks may start other runs.
-            return take()
-        workers = model.distribute_strategy.workers
-        if self._model is not None and self._model is not model:
-            self._refusal = "a program that runs several models"
-        known = [] if workers.welcome is None else workers.welcome[0]
-        if len(self._results) < len(known):
-            self._results.append(known[len(self._results)])
-            result = pickle.loads(self._results[-1])
-            if isinstance(result, History):
-                result.set_model(model)
-                model.history = result
-            return result
-        self._model, self._is_running = model, True
-        try:
-            result = take()
-        except BaseException:
-            self._refusal = "a run that failed before"
-            raise
-        finally:
-            self._is_running = False
-        self._results.append(pickle.dumps(result))
-        if sum(map(len, self._results)) > _MOST:
-            self._refusal = f"runs before with results of more than {_MOST >> 20} MiB"
-            self._results.clear()
-        return result
-
-    def hand_over(self, fit: FitState) -> tuple[Any, str]:
-        """Return what a new process gets, and why there can be none; empty: there can.
-
-        Args:
-            fit: The state of the running fit.
-        """
-        try:
-            state, arrays = fit.state()
-        except TypeError as error:
-            return None, str(error)
-        return (self._results, (state, arrays)), self._refusal
-
-
-finished_runs = FinishedRuns()
 
 
 class Joining(Callback):
@@ -111,6 +53,16 @@ class Joining(Callback):
             self._fit.load(*self._welcome)
             self._welcome = None
 
+    def _handed_over(self) -> tuple[Any, str]:
+        """Return what a new process gets, and why there can be none; empty: there can."""
+        refusal = finished_runs.refusal
+        if finished_runs.runs_several_models:  # It gets the state of one.
+            refusal = refusal or "a program that runs several models"
+        try:
+            return (finished_runs.results, self._fit.state()), refusal
+        except TypeError as error:
+            return None, str(error)
+
     def meet(self, done: int, reform: Callable[[], None]) -> None:
         """Start processes in place of dead workers, or join the others in a new process.
 
@@ -128,17 +80,17 @@ class Joining(Callback):
             if workers.vacant < 1:
                 return
             with self._plan.strategy.scope():  # A new process does not send new variables.
-                state, refusal = finished_runs.hand_over(fit)
+                state, refusal = self._handed_over()
             tensors, aliases = collect(find_parts(self._checkpoint.held(), some=True))
-            if any(isinstance(tensor, SyncOnReadVariable) for tensor in tensors.values()):
-                refusal = "variables that are summed when they are read"
             if not workers.refill(state, refusal):
                 return
         if not is_new:
             own = {name: checked_spec(name, tensor) for name, tensor in tensors.items()}, aliases
-        specs, aliases = workers.gather(own, _WHAT)[0]
+        of_first = workers.gather(own, _WHAT)[0]
+        require_state(workers, is_new=is_new)
+        specs, aliases = of_first
         arrays = {
-            name: np.array(tensors[name]) if tensors else np.empty(*specs[name]) for name in specs
+            name: _value(tensors[name]) if tensors else np.empty(*specs[name]) for name in specs
         }
         workers.broadcast([a.reshape(-1).view(np.uint8) for a in arrays.values()], _WHAT)
         if is_new:
@@ -151,5 +103,12 @@ class Joining(Callback):
             restoration = Restoration(self._checkpoint, received, ExitStack())
             restoration.silence()
             restoration.go_on()
-        reform()
-        self._plan.is_shared = True
+        strategy: Any = self._plan.strategy
+        if hand_over(workers, strategy.on_read_variables(), is_new=is_new):
+            reform()
+            self._plan.is_shared = True
+
+
+def _value(tensor: Any) -> NDArray[Any]:
+    """Return a value as an array, without asking the other workers."""
+    return tensor.total() if isinstance(tensor, SyncOnReadVariable) else np.array(tensor)

@@ -3,8 +3,6 @@
 `BackupAndRestore` saves it next to the model, so that a run continues in the middle of an epoch.
 """
 
-import random
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
@@ -13,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mirrored._host_streams import host_streams, set_host_streams
 from mirrored.data.epochs import Epochs
 from mirrored.errors import WeightsFileError
 from mirrored.training.callbacks import Callback, CallbackList
@@ -86,7 +85,7 @@ class FitState:
         own = {
             "trained": self.trained.place(self.batches),
             "validated": None if validated is None else validated.place(0),
-            "streams": _streams(),
+            "streams": host_streams(),
             "facts": self.facts,
         }
         arrays: list[NDArray[Any]] = []
@@ -156,7 +155,7 @@ class FitState:
         self._plan.model.stop_training = state["stop_training"]
         if self.means is not None and state["means"] is not None:
             self.means.load(_unpacked(state["means"], arrays))
-        _set_streams(own["streams"])
+        set_host_streams(own["streams"])
 
     def _named(self) -> Iterator[tuple[str, Callback]]:
         """Yield the callbacks with their names: their classes, and the numbers among these."""
@@ -178,25 +177,6 @@ class FitState:
                 f"Received: {len(firsts)} workers. Continue with as many as before."
             )
         return saved[0]
-
-
-def _streams() -> dict[str, Any]:
-    """Return the states of Python's and of NumPy's global streams of random numbers."""
-    version, words, gauss = random.getstate()
-    streams: dict[str, Any] = {"python": [version, list(words), gauss]}
-    if "numpy.random" in sys.modules:
-        state: Any = np.random.get_state(legacy=True)
-        if state[0] == "MT19937":
-            streams["numpy"] = [state[0], state[1].tolist(), *state[2:]]
-    return streams
-
-
-def _set_streams(streams: Mapping[str, Any]) -> None:
-    version, words, gauss = streams["python"]
-    random.setstate((version, tuple(words), gauss))
-    if "numpy" in streams:
-        name, key, *rest = streams["numpy"]
-        np.random.set_state((name, np.array(key, np.uint32), *rest))
 
 
 def _packed(value: Any, name: str, arrays: list[NDArray[Any]]) -> Any:

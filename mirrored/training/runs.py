@@ -1,17 +1,18 @@
 """Runs of a model, each with its plan: the loops, and the single steps that a user's loop takes."""
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mirrored._types import late_type
 from mirrored.data.arguments import DataArguments
+from mirrored.distribute.finished_runs import finished_runs
 from mirrored.distribute.input import DistributedIterator
 from mirrored.errors import OutOfRangeError
 from mirrored.program import PeekingIterator
 from mirrored.training import loop
 from mirrored.training.callbacks import History
-from mirrored.training.fit_joining import finished_runs
 from mirrored.training.run_plan import RunPlan
 from mirrored.training.running_means import in_order
 from mirrored.training.step import joined
@@ -109,15 +110,18 @@ def fit(
     """Train a model; `loop.fit` says what the arguments mean."""
     plan = planned(model, "fit")
     take = partial(loop.fit, plan, training, validation, **options)
-    history: History = finished_runs.run(model, take) if plan.strategy.replaces_workers else take()
-    return history
+    is_of_others, history = _run(model, take)
+    if is_of_others:
+        history.set_model(model)
+        model.history = history
+    return history  # type: ignore[no-any-return]
 
 
 def evaluate(model: "Model", data: DataArguments, return_dict: bool, **options: Any) -> Any:
     """Return the loss and the metrics; `loop.evaluate` says what the arguments mean."""
     plan = planned(model, "evaluate")
     take = partial(loop.evaluate, plan, data, **options)
-    logs = finished_runs.run(model, take) if plan.strategy.replaces_workers else take()
+    _, logs = _run(model, take)
     return logs if return_dict else in_order(model, logs)
 
 
@@ -126,7 +130,15 @@ def predict(model: "Model", data: DataArguments, method: str = "predict", **opti
     loop.check_context(method)
     plan = RunPlan(model)
     take = partial(loop.predict, plan, data, **options)
-    return finished_runs.run(model, take) if plan.strategy.replaces_workers else take()
+    return _run(model, take)[1]
+
+
+def _run(model: Any, take: Callable[[], Any]) -> tuple[bool, Any]:
+    """Return whether a new process got a run's result of the other workers, and the result."""
+    strategy = model.distribute_strategy
+    if strategy.replaces_workers:
+        return finished_runs.run(strategy.workers, take, model)
+    return False, take()
 
 
 def take_step(

@@ -212,7 +212,10 @@ class MPIWorkers(Workers):
             self._require_connection(label)
             if self.welcome is not None:
                 if alone is None:
-                    raise WorkerError(f"A new process can join in `fit` only. Received: {label}.")
+                    replacements.leave(
+                        "it joins in `fit`, or in a function with `mr.distribute.elastic`, and not "
+                        f"in {label}"
+                    )
                 return cast(T, alone)
             self._calls += 1
             before = self.generation
@@ -276,7 +279,7 @@ class MPIWorkers(Workers):
         self._require_alike((policy, least), "on_worker_failure", same)
         self.on_failure, self.least = policy, least
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
         """End this process, without which the others go on."""
         self._background.drain()
         self._is_closed = True
@@ -390,7 +393,8 @@ class MPIWorkers(Workers):
         if before < self.generation - joins:  # More have died meanwhile: the next step tries again.
             self.vacant += count
         elif self.is_chief:
-            done = "joined" if joins else f"not replaced: {refusal or 'no process came to `fit`'}"
+            why = refusal or "no process came to where it joins"
+            done = "joined" if joins else f"not replaced: {why}"
             logger.warning("%d worker(s) %s, %.1f s.", count, done, time.monotonic() - began)
         return joins
 
@@ -403,7 +407,7 @@ class MPIWorkers(Workers):
             between = replacements.connected(mpi, connect, waits, self.deadline)
         numbers = replacements.ask(mpi, parent, self.deadline)
         if between is None or numbers is None or not self._merge(between, is_new=True):
-            replacements.leave()
+            replacements.leave("it came too late")
         self.welcome, (self._calls, self.generation) = None, numbers
         self.vacant = 0  # What the program asked for before, the others have had.
 

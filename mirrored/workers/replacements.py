@@ -144,9 +144,13 @@ def are_ready(mpi: Any, between: Any, welcomes: list[Any], deadline: float) -> b
     return not waiting
 
 
-def leave() -> NoReturn:
-    """End this new process, without which the others go on."""
-    logger.warning("A process that was started in place of a worker ends: it came too late.")
+def leave(reason: str) -> NoReturn:
+    """End this new process, without which the others go on.
+
+    Args:
+        reason: Why, for the log.
+    """
+    logger.warning("A process that was started in place of a worker ends: %s.", reason)
     raise SystemExit(0)
 
 
@@ -169,4 +173,4 @@ def ask(mpi: Any, parent: Any, deadline: float) -> Any:
             if parent.Iprobe(0):
                 return parent.recv(source=0)
             time.sleep(_OFTEN)
-    leave()
+    leave("it came too late")

@@ -78,7 +78,7 @@ class Workers(ABC):
         """
 
     def grow(self, count: int) -> None:
-        """Let processes join at the next step of `fit`, on all workers.
+        """Let processes join at the next step, on all workers.
 
         Args:
             count: How many.
@@ -118,7 +118,7 @@ class Workers(ABC):
         self.vacant -= 1  # Its place stays empty.
         self._released.add(rank)
         if rank == self.rank:
-            self._leave()
+            self.leave()
 
     def _require_alike(self, value: Any, label: str, what: str) -> None:
         """Raise WorkerError where workers give different values.
@@ -133,7 +133,7 @@ class Workers(ABC):
             raise WorkerError(f"All workers must {what}. Received: by worker, {values}.")
 
     @abstractmethod
-    def _leave(self) -> None:
+    def leave(self) -> None:
         """End this process, without which the others go on."""
 
     def require(self, generation: int, what: str) -> None:
@@ -286,7 +286,7 @@ class OneWorker(Workers):
     def go_on(self, policy: str, least: int) -> None:
         """Do nothing: nobody is left where this one dies."""
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
         """Stay: there is nobody to leave."""
 
     def _sum(self, vector: NDArray[Any], out: NDArray[Any], label: str) -> None:
