@@ -343,24 +343,23 @@ class MPIWorkers(Workers):
                 break
         end_alone()
         self.generation += 1
+        left = {state[0] for state in states}
+        gone = " and ".join(
+            f"Worker {rank} on host {host} {'was released' if rank in self._released else 'died'}"
+            for rank, host in enumerate(hosts)
+            if rank not in left
+        )
         if self.count < self.least:
             raise WorkerError(
-                f"{self.count} of the workers are left, and `min_workers` is {self.least}. "
-                "Received: the death of the others. Start the program again.",
+                f"{gone}. {self.count} of the workers are left, and `min_workers` is {self.least}. "
+                "Start the program again.",
                 reason="workers died",
             )
         if self.is_chief:
-            left = {state[0] for state in states}
+            waited = 1000 * (time.monotonic() - began)
             logger.warning(
                 "%s. %d worker(s) go on with its work, and met after %.0f ms.",
-                " and ".join(
-                    f"Worker {rank} on host {host} "
-                    f"{'was released' if rank in self._released else 'died'}"
-                    for rank, host in enumerate(hosts)
-                    if rank not in left
-                ),
-                self.count,
-                1000 * (time.monotonic() - began),
+                *(gone, self.count, waited),
             )
         self._released.clear()
         return is_done, result
