@@ -14,13 +14,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import stand_ins
 from dying_workers import KINDS, PLACES, Death, Killer
 
 import mirrored as mr
+from mirrored.backends.communication.connection import MULTI_RANK
+from mirrored.distribute.cross_device_ops.connections import SELFTEST
 
 _ROOT = Path(__file__).parents[1]
 _ENVIRONMENT = _ROOT / ".venv-openmpi"  # `.ci/run deaths` makes it.
 _SHARED = Path("/dev/shm")
+_ON_A_CARD = MULTI_RANK in os.environ  # As tests/gpu asks for.
 _TWO_HOSTS = Path(__file__).parent / "support" / "two_hosts.sh"
 
 pytestmark = [
@@ -51,6 +55,7 @@ def launch(
     hosts: str = "",
     policy: str = "continue",
     least: int = 1,
+    cards: int = 0,
 ) -> str:
     """Return stderr of workers of which some die; compare what they leave with one device.
 
@@ -62,6 +67,8 @@ def launch(
             are on two hosts, of which each has its own network and shared memory.
         policy: Their `on_worker_failure`.
         least: Their `min_workers`; if more than 1, the job fails.
+        cards: The number of emulated cards that NCCL connects, or ranks on a real one; 0: they
+            compute on CPUs.
     """
     (folder / "runs").write_bytes(pickle.dumps((policy, least, runs)))
     shared = shared_files()
@@ -79,6 +86,7 @@ def launch(
             "PYTHONPATH": f"{_ROOT}:{program.parent}",
             "OPENBLAS_NUM_THREADS": "1",
             "PRETEND_HOSTS": hosts.removeprefix("two"),
+            **(card_settings(cards, folder) if cards else {}),
             "OMPI_ALLOW_RUN_AS_ROOT": "1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         },
@@ -106,6 +114,17 @@ def launch(
             compare(result, kind, replicas, f"{path.name} of {kind} after {deaths}")
     assert not {path for path in shared_files() - shared if not is_mapped(path)}
     return done.stderr
+
+
+def card_settings(cards: int, folder: Path) -> dict[str, str]:
+    """Return the environment of workers that share cards."""
+    emulated = {stand_ins.VARIABLE: "emulated", stand_ins.CARDS: str(cards)}
+    return {
+        "EMULATED_NCCL": str(folder),
+        "MIRRORED_FORCE_GPU_ALLOW_GROWTH": "true",
+        SELFTEST: "0",
+        **({MULTI_RANK: "1"} if _ON_A_CARD else emulated),
+    }
 
 
 def shared_files() -> set[Path]:
@@ -136,7 +155,8 @@ def compare(result: dict[str, Any], kind: str, replicas: int | None, who: str) -
     assert result.keys() == wanted.keys() - {"steps"}, who
     for name, value in result.items():
         if replicas is None:
-            np.testing.assert_allclose(value, wanted[name], rtol=0, atol=1e-12, err_msg=who)
+            atol = 1e-9 if _ON_A_CARD else 1e-12  # A card has its own tanh.
+            np.testing.assert_allclose(value, wanted[name], rtol=0, atol=atol, err_msg=who)
         else:  # The same bits.
             np.testing.assert_array_equal(value, wanted[name], err_msg=f"{name}, {who}")
 
@@ -235,6 +255,17 @@ def test_a_worker_joins_and_the_first_one_is_released(tmp_path: Path) -> None:
     assert errors.count("1 worker(s) joined") == 1, errors
     assert errors.count("was released. 2 worker(s) go on") == 1, errors
     assert len([*tmp_path.glob("worker_new*")]) == 1, errors
+
+
+@pytest.mark.openmpi
+def test_cards_that_nccl_connects_go_on(tmp_path: Path) -> None:
+    """One dies in a sum of NCCL, and the first one when all know that a sum is done."""
+    pytest.importorskip("cupy")
+    runs = [
+        ("fit", None, [Death(1, "in a sum of cards", 7)]),
+        ("loop", None, [Death(0, "between sum and update", 9)]),
+    ]
+    launch(3, runs, tmp_path, cards=3)
 
 
 @pytest.mark.long

@@ -83,7 +83,8 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         on_worker_failure: What is done where the process of a worker dies: "raise" raises
             WorkerError in all others; "continue" lets the others share its replicas' work and take
             the running step again; "replace" does so too, and in `fit` and `elastic` starts a new
-            process for it. Both need Open MPI's `mpiexec --with-ft ulfm`.
+            process for it. Both need Open MPI's `mpiexec --with-ft ulfm`. Where NCCL connects the
+            cards, "replace" raises ValueError, and "continue" has run on emulated cards only.
         min_workers: The number of workers below which the others raise WorkerError too.
 
     Raises:
@@ -172,6 +173,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             return
         if self.generation < 0:  # This process has joined, with the first worker's values.
             self._unsent.clear()
+        self._cross_device_ops.close()
         while self.generation != workers.generation:  # More may die meanwhile.
             self.generation = workers.generation
             if self._replicas_of_all is not None:
@@ -205,10 +207,11 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         connected = agreed(workers, cards, self._replicas)
         if connected is None:  # Workers without cards never need the other.
             return AcrossWorkers(local, workers, self._replicas)
-        if self.goes_on:
+        if self.replaces_workers:
             raise ValueError(
-                "Workers whose cards are connected by NCCL do not go on without one that dies. "
-                f"Received: on_worker_failure={workers.on_failure!r}. {self._how_without_nccl}"
+                "Workers whose cards are connected by NCCL are not replaced: a new process would "
+                f"not know which card is free. Received: on_worker_failure={workers.on_failure!r}. "
+                f'Pass on_worker_failure="continue". {self._how_without_nccl}'
             )
         from mirrored.distribute.cross_device_ops.nccl_across_workers import NcclAcrossWorkers
 

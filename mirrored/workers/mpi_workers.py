@@ -287,7 +287,9 @@ class MPIWorkers(Workers):
         raise SystemExit(0)
 
     def _kill(self, ranks: Sequence[int]) -> bool:
-        """Kill workers of this host that hang, so that they never write again; return whether.
+        """Kill workers of this host that hang, so that they never write again.
+
+        Return whether they, or others, are dead.
 
         Args:
             ranks: The numbers of those that are waited for.
@@ -298,8 +300,10 @@ class MPIWorkers(Workers):
             time.sleep(_LOOKS)
             spent = {rank: processor_ticks(process) for rank, process in processes.items()}
             ticks = {rank: before for rank, before in ticks.items() if spent[rank] == before}
-        if not ticks or None in ticks.values():
-            return False  # All work, or one is on another host.
+        if not ticks or None in ticks.values():  # All work, or one is on another host or dead.
+            time.sleep(_LOOKS)  # Another worker may have killed it just now.
+            self._notices.look()
+            return bool(self._notices.dead)
         for rank in ticks:
             logger.warning("Worker %d kills worker %d, which missed the deadline.", self.rank, rank)
             with suppress(ProcessLookupError):  # Another one did.

@@ -178,10 +178,10 @@ def test_one_worker_that_would_survive_others_is_as_any() -> None:
 
 def test_what_does_not_survive_deaths(monkeypatch: pytest.MonkeyPatch) -> None:
     strategy: Any = mr.distribute.MultiWorkerMirroredStrategy()
-    monkeypatch.setattr(strategy.workers, "on_failure", "continue")
+    monkeypatch.setattr(strategy.workers, "on_failure", "replace")
     monkeypatch.setattr(multi_worker_strategy, "agreed", lambda *_: object())
-    with pytest.raises(ValueError, match=r"connected by NCCL.*'continue'.*\"RING\""):
-        strategy._over_all([])
     strategy.replaces_workers = True
+    with pytest.raises(ValueError, match=r"by NCCL are not.*'replace'.*\"continue\".*\"RING\""):
+        strategy._over_all([])
     with pytest.raises(ValueError, match="all workers have the same dataset"):
         strategy.distribute_datasets_from_function(lambda context: None)

@@ -1,11 +1,12 @@
-"""Two workers that share a card, between which NCCL sums: they train as one device does.
+"""Workers that share a card, between which NCCL sums: they train as one device does.
 
-They need an MPI: mirrored's extra `mpich`.
+They need an MPI: mirrored's extra `mpich`; where one dies, the environment of `.ci/run deaths`.
 """
 
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import card_workers
 import numpy as np
@@ -43,3 +44,13 @@ def test_two_workers_equal_one_device(
             many, scale = found[0][way][name], np.abs(value).max()
             assert np.abs(many - value).max() <= tolerances[way] * scale, (way, name)
             np.testing.assert_array_equal(found[1][way][name], many, err_msg=f"{way} {name}")
+
+
+def test_workers_go_on_without_one_that_dies(
+    ranks_of_a_card: Callable[[int], dict[str, str]], python: Callable[..., Any]
+) -> None:
+    options = ["-q", "-m", "openmpi", "-k", "nccl"]
+    done = python(["-m", "pytest", *options, "tests/test_worker_deaths.py"], ranks_of_a_card(3))
+    if "1 skipped" in done.stdout:
+        pytest.skip("needs Open MPI: run `.ci/run deaths`")
+    assert done.returncode == 0, done.stdout

@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import stand_ins
 from event_files import scalars
 
 import mirrored as mr
+from mirrored.backends.communication.connection import Connection
 from mirrored.workers import layout, mpi_workers, replacements
 from mirrored.workers.meeting import Meeting
 from mirrored.workers.mpi_workers import MPIWorkers
@@ -48,6 +50,7 @@ _METHODS = {
     "in a sum": (Meeting, "_arrive", "after"),
     "with a sum that others lack": (Meeting, "sum", "after"),
     "between sum and update": (MPIWorkers, "_sum", "after"),
+    "in a sum of cards": (Connection, "all_reduce", "after"),
     "in a gather": (MPIWorkers, "_finish", "after"),
     "while a file takes its place": (os, "replace", "before"),
     "while a new process starts": (replacements, "connected", "in"),
@@ -61,7 +64,7 @@ _HOOKS = {
     "in predict": "on_predict_batch_end",
 }
 PLACES = (
-    *(place for place in _METHODS if "new process" not in place),
+    *(place for place in _METHODS if "new process" not in place and "cards" not in place),
     *_HOOKS,
     "while a step is recorded",
 )
@@ -431,6 +434,7 @@ def main(folder: Path) -> None:
     """Take the runs that a file has, in which workers die, and write what this one has."""
     if os.environ.get("PRETEND_HOSTS"):
         pretend_hosts()
+    stand_ins.install(compile_all=False)
     policy: str
     least: int
     runs: list[tuple[str, int | None, list[Death]]]

@@ -7,6 +7,7 @@ cause.
 import copy
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -212,6 +213,10 @@ def _state(not_stopped: Sequence[str], not_aborted: Sequence[str], alone: bool) 
 class Peers(Protocol):
     """The other processes; all of them ask their devices for the same collectives, in one order."""
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether the other processes go on where one dies."""
+
     def meet(self, new_key: Callable[[], bytes]) -> Place:
         """Return where this process's ranks are, to connect them once; all processes call it.
 
@@ -231,4 +236,10 @@ class Peers(Protocol):
 
         Args:
             error: Why.
+        """
+
+    def together(self) -> AbstractContextManager[object]:
+        """Let the sums of this block, which waits for them, be done in all processes or in none.
+
+        Where `goes_on` is false it does nothing.
         """

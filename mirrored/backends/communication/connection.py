@@ -16,7 +16,7 @@ from mirrored._interrupt import inside
 from mirrored._logging import logger
 from mirrored.backends.communication.collective_failures import Peers, no_thread, timed_out
 from mirrored.backends.communication.in_flight import RESERVE, Future, Handle, Progress, Request
-from mirrored.backends.communication.watch import WATCH, Watch
+from mirrored.backends.communication.watch import WATCH, Watch, abort_all
 from mirrored.backends.stream_backend import Communicator, Event, StreamBackend
 from mirrored.errors import CollectiveError
 
@@ -219,11 +219,18 @@ class Connection:
     def close(self) -> None:
         """Disconnect the devices once all that was asked for is done. Again: do nothing.
 
+        Where other processes go on without one that dies, nothing is in flight, and it waits for
+        none of them.
+
         Raises:
             CollectiveTimeoutError: A collective missed its deadline, or disconnecting did.
-            CollectiveError: A collective failed; the devices are disconnected in any case.
+            CollectiveError: A collective failed; the devices are disconnected in any case, unless
+                the text says that they could not be.
         """
-        self._close()
+        if self.peers is not None and self.peers.goes_on:
+            self._abandon()
+        else:
+            self._close()
 
     def close_now(self) -> None:
         """Close where the process ends: wait for nobody for long, and log what goes wrong.
@@ -247,6 +254,24 @@ class Connection:
                     f"What was in flight at exit was not done within {AT_EXIT:g} s, and {became}."
                 )
             logger.warning("%s Received: %s", problem, str(error).partition("\n")[0])
+
+    def _abandon(self) -> None:
+        """Abort the communicator, whose other processes may be dead."""
+        abort, watch = self.disconnect(), self.watch
+        aborts = [] if abort is None else [("+".join(self.names), abort)]
+        failed = abort_all(watch.workers, aborts, watch.abort_seconds)
+        if failed or watch.stuck:
+            raise CollectiveError(
+                "Devices could not be disconnected from those of other processes, so that this "
+                f"process cannot go on without them. Received: {', '.join(self.names)}; "
+                f"{' '.join(failed) or 'an abort that failed.'} End this process: the others go on "
+                "without it.",
+                devices=self.names,
+                what="closing",
+                aborted=False,
+            )
+        for stream in self.streams:  # What was aborted still writes.
+            stream.synchronize()
 
     def _close(self, seconds: float = math.inf) -> None:
         """Close; the lock for it is free within N seconds, or never."""

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Hashable, Sequence
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from mirrored._logging import logger
 from mirrored.backends import selftest
@@ -19,13 +23,18 @@ from mirrored.distribute.cross_device_ops.options import (
     CommunicationImplementation,
     CommunicationOptions,
 )
-from mirrored.errors import CollectiveError, InvalidArgumentError
+from mirrored.errors import CollectiveError, CollectiveTimeoutError, InvalidArgumentError
+from mirrored.workers.notices import WorkersLost
 
 SELFTEST = "MIRRORED_NCCL_SELFTEST"
 
 
 class TestedPeers(Peers, Protocol):
     """Other processes, as `Peers`, with which sums are tried before they are relied on."""
+
+    @property
+    def generation(self) -> int:
+        """How often processes were lost before; the others need not try sums again."""
 
     def agree(self, test: Callable[[], object]) -> object:
         """Call a test, as all processes do, and raise where it failed in any of them.
@@ -117,7 +126,8 @@ def _new_connection(
 
     def prepare() -> None:
         nonlocal tried
-        if os.environ.get(SELFTEST, "").strip() == "0":
+        is_known = peers is not None and peers.generation > 0
+        if is_known or os.environ.get(SELFTEST, "").strip() == "0":
             return
         if tried:
             selftest.forget()  # Something has failed since, so what passed then says nothing.
@@ -139,6 +149,9 @@ if TYPE_CHECKING:  # Workers without cards need none of these.
 T = TypeVar("T")
 
 _WHAT = "the cards of all workers"
+_SUM = f"a sum of {_WHAT}"
+# Seconds that MPI has to notice a death that NCCL has noticed, and between two looks at it.
+_PATIENCE, _OFTEN = 5.0, 0.005
 
 
 class Cards(NamedTuple):
@@ -227,7 +240,7 @@ def agreed(workers: Workers, by_rank: Sequence[Cards], replicas: int) -> WorkerC
             "over %d workers by NCCL, and others by MPI.",
             *(replicas, sum(counts), workers.count),
         )
-        return WorkerCards(workers, sum(counts[: workers.rank]), sum(counts))
+        return WorkerCards(workers, sum(counts[: workers.rank]), sum(counts), workers.generation)
     logger.debug("Values are summed over %d workers by MPI, on the host: %s.", workers.count, why)
     return None
 
@@ -240,26 +253,78 @@ class WorkerCards:
         workers: The workers.
         first: The number of this worker's first rank of NCCL.
         count: How many ranks all have.
+        generation: How often workers were lost before.
     """
 
     workers: Workers
     first: int
     count: int
+    generation: int = 0
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the other workers go on where one dies."""
+        return self.workers.on_failure != "raise"
 
     def meet(self, new_key: Callable[[], bytes]) -> Place:
         """Return where this worker's ranks are, with a key that the first worker makes."""
         from mirrored.backends.stream_backend import Place
 
         key = self.agree(new_key if self.workers.is_chief else bytes)
-        return Place(self.first, self.count, self.workers.gather(key, _WHAT)[0])
+        return Place(self.first, self.count, self._gathered(key, _WHAT)[0])
 
     def look(self) -> None:
         """Raise where another worker has told that it goes no further."""
-        self.workers.check(f"a sum of {_WHAT}")
+        self.workers.check(_SUM)
 
     def lost(self, error: BaseException) -> None:
         """Tell the others that the cards are no longer connected, and why."""
-        self.workers.failed(error)
+        if not self.goes_on:  # Else it may be that one has died, as `together` finds out.
+            self.workers.failed(error)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Let the sums of this block, which waits for them, be done on all workers or on none.
+
+        Raises:
+            WorkersChangedError: Workers have died; the sums are done on nobody.
+            CollectiveError: They failed on a worker that lives, or cannot be aborted here.
+        """
+        if not self.goes_on:
+            yield
+            return
+        failure: Exception | None = None
+        workers = self.workers
+        failed = np.zeros(workers.count, np.int32)
+        workers.require(self.generation, _SUM)
+        try:
+            yield
+        except (CollectiveError, WorkersLost) as error:
+            failure, failed[workers.rank] = error, 1
+            if not isinstance(error, CollectiveTimeoutError):  # Else one may hang.
+                self._expect_death(error)
+        workers.sum_in_order(failed, failed, _SUM)
+        if failed.any():
+            failure = failure or CollectiveError(
+                f"{_SUM.capitalize()} failed. Received: on workers {np.flatnonzero(failed)}."
+            )
+            workers.failed(failure)
+            raise failure
+
+    def _expect_death(self, error: Exception) -> None:
+        """Return when MPI knows of a death, which NCCL may have noticed first; raise if none."""
+        began = time.monotonic()
+        with suppress(WorkersLost):
+            while time.monotonic() - began < _PATIENCE:
+                self.look()
+                time.sleep(_OFTEN)
+            self.workers.failed(error)
+            raise error
+
+    def _gathered(self, data: bytes, label: str) -> list[bytes]:
+        self.workers.require(self.generation, label)
+        parts = self.workers.gather_arrays(np.frombuffer(data, np.uint8), label)
+        return [part.tobytes() for part in parts]
 
     def agree(self, test: Callable[[], T]) -> T:
         """Return what a call returns, that all workers make, or raise where any of them failed.
@@ -273,14 +338,14 @@ class WorkerCards:
             result = test()
         except Exception as error:
             failure = error
-        said = None if failure is None else f"{type(failure).__name__}: {failure}"
-        answers = self.workers.gather(said, f"whether {_WHAT} can be connected")
+        said = "" if failure is None else f"{type(failure).__name__}: {failure}"
+        answers = self._gathered(said.encode(), f"whether {_WHAT} can be connected")
         if failure is not None:
             raise failure
         for rank, text in enumerate(answers):
-            if text is not None:
+            if text:
                 raise CollectiveError(
                     f"Worker {rank} on host {self.workers.hosts[rank]} cannot connect its cards "
-                    f"to the cards of the other workers. Received there: {text}"
+                    f"to the cards of the other workers. Received there: {text.decode()}"
                 )
         return result  # type: ignore[return-value]

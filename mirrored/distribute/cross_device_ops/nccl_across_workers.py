@@ -50,8 +50,9 @@ class NcclAcrossWorkers(AcrossWorkers):
         self._hints = CommunicationOptions(timeout_seconds=0 if math.isinf(seconds) else seconds)
 
     def prepare(self, devices: Sequence[Device]) -> None:
-        """Connect the cards of all workers, unless they are connected."""
-        self._nccl.prepare(devices)
+        """Connect the cards of all workers, unless they are connected, or their sums do so."""
+        if self._workers.on_failure == "raise":
+            self._nccl.prepare(devices)
 
     def close(self) -> None:
         """Disconnect the cards of all workers, which all of them do."""

@@ -4,6 +4,7 @@ It sums between cards; what lies on one card is summed there before, and copied 
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from time import perf_counter_ns
 from typing import Any
 from weakref import WeakSet
@@ -209,16 +210,18 @@ def _all_reduce(
     storages = [value._device.allocate(value.shape, value.dtype) for value in sums]
     sends = [value._array for value in sums]
     begun = perf_counter_ns() if observers else 0
-    # What computes the tensors comes before, and so does what used the results' memory last.
-    for stream, rank in zip(between.streams, between.ranks, strict=True):
-        stream.wait(rank.record())
-    events = between.all_reduce(
-        sends, [output.array for output in storages], what=what, timeout=timeout
-    )
-    # What uses the memory next comes after, also where the host's wait is interrupted.
-    for event, rank in zip(events, between.ranks, strict=True):
-        rank.wait(event)
-    between.finish()
+    peers = between.peers
+    with nullcontext() if peers is None else peers.together():
+        # What computes the tensors comes before, and so does what used the results' memory last.
+        for stream, rank in zip(between.streams, between.ranks, strict=True):
+            stream.wait(rank.record())
+        events = between.all_reduce(
+            sends, [output.array for output in storages], what=what, timeout=timeout
+        )
+        # What uses the memory next comes after, also where the host's wait is interrupted.
+        for event, rank in zip(events, between.ranks, strict=True):
+            rank.wait(event)
+        between.finish()
     results = []
     for tensor, storage in zip(sums, storages, strict=True):
         device, size = tensor._device, storage.nbytes

@@ -6,11 +6,12 @@ one launch: a card that is full refuses all of it or nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any
 
 from mirrored.backends import Backend
+from mirrored.backends.communication.collective_failures import Peers
 from mirrored.backends.stream_backend import Event, Launchable, StreamBackend, is_offloaded
 from mirrored.errors import ResourceExhaustedError
 from mirrored.program.dataflow import Collective
@@ -173,16 +174,22 @@ class StepLauncher:
         stages: The launches; those of one stage run side by side.
         writes: The number of the stage from which on variables are written.
         backends: Those of the devices of all that the program reads and writes.
+        peers: Other processes, which go on where one dies; None: there are none.
 
     Attributes:
-        stages: The launches.
+        parts: The launches before variables are written, and the others.
         backends: The streams that it runs on; a step begins and ends on the first.
+        together: In its block the first part runs.
     """
 
     def __init__(
-        self, stages: Sequence[Sequence[BoundLaunch]], writes: int, backends: Iterable[Backend]
+        self,
+        stages: Sequence[Sequence[BoundLaunch]],
+        writes: int,
+        backends: Iterable[Backend],
+        peers: Peers | None = None,
     ) -> None:
-        self.stages = stages
+        self.parts = stages[:writes], stages[writes:]
         launches, backends = [launch for launches in stages for launch in launches], list(backends)
         # All-reduces have streams of their own, which are waited for one by one.
         own_launches = [launch.backend for launch in launches if launch.all_reduce is None]
@@ -195,18 +202,21 @@ class StepLauncher:
         self._behind: Event | None = None  # In one of them.
         graphs = {
             launch: GraphLaunch(launch.backend, launch.run)
-            for stage in stages[:writes]
+            for stage in self.parts[0]
             for launch in stage
             if is_offloaded(launch.backend) and not launch.between and not launch.all_reduce
         }
         # Not methods: what refers to itself lives until the garbage collector comes by, and so
         # would the program's memory.
-        last = [stage for stage in stages[writes:] if is_offloaded(stage[0].backend)]
+        last = [stage for stage in self.parts[1] if is_offloaded(stage[0].backend)]
         end = partial(_run_stages, last, self.backends, BoundLaunch.run)
         end_launch = GraphLaunch(self.lead, end, writes=True) if last else None
-        on_host = [launch for stage in stages[writes:] if stage not in last for launch in stage]
+        on_host = [launch for stage in self.parts[1] if stage not in last for launch in stage]
+        self.together: Callable[[], AbstractContextManager[object]] = (
+            nullcontext if peers is None else partial(_together, peers, self.lead)
+        )
         self._run: Callable[[], object] = partial(
-            _run_parts, stages[:writes], end_launch, on_host, self.backends, graphs
+            _run_parts, self.parts[0], end_launch, on_host, self.backends, graphs, self.together
         )
         if may_be_one_launch(launches, used):
             graphs.clear()
@@ -257,12 +267,24 @@ def _join(backends: Sequence[StreamBackend]) -> None:
         backends[0].wait(backend.record())
 
 
+@contextmanager
+def _together(peers: Peers, lead: StreamBackend) -> Iterator[None]:
+    """Let all processes come to the writes of a step, or none: its sums are done by then.
+
+    The guard has decided too, so that no later failure keeps this process alone from writing.
+    """
+    with peers.together():
+        yield
+        lead.wait_on_host(lead.record())
+
+
 def _run_parts(
     stages: Sequence[Sequence[BoundLaunch]],
     end: GraphLaunch | None,
     on_host: Sequence[BoundLaunch],
     backends: Sequence[StreamBackend],
     graphs: Mapping[BoundLaunch, GraphLaunch],
+    together: Callable[[], AbstractContextManager[object]],
 ) -> None:
     """Run a step of several launches.
 
@@ -272,9 +294,11 @@ def _run_parts(
         on_host: What the host writes.
         backends: All that have streams.
         graphs: The launches that are captured.
+        together: In its block all is done before variables are written.
     """
-    _join(backends)  # Each card was fed on a stream of its own.
-    _run_stages(stages, backends, lambda launch: graphs.get(launch, launch).run())
+    with together():
+        _join(backends)  # Each card was fed on a stream of its own.
+        _run_stages(stages, backends, lambda launch: graphs.get(launch, launch).run())
     with ExitStack() as held:
         # What other threads ask of any of the devices is before all writes, or behind them.
         locks = {backend.memory: backend.lock for backend in backends}

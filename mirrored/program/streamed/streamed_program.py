@@ -17,7 +17,7 @@ from mirrored.backends.communication.watch import WATCH
 from mirrored.backends.stream_backend import is_offloaded
 from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.devices.work_timing import observers
-from mirrored.errors import CollectiveError, ResourceExhaustedError
+from mirrored.errors import CollectiveError, ResourceExhaustedError, WorkersChangedError
 from mirrored.ops.host_tensor import HostRows
 from mirrored.program.buffers import Arenas, Buffers
 from mirrored.program.dataflow import Graph, Node, ancestors
@@ -84,7 +84,9 @@ class StreamedProgram:
         devices += [node.device for node in graph.nodes]
         devices += [storage.device for _, storage, _ in graph.reads]
         bound = self._bound(schedule.stages)
-        self._steps = StepLauncher(*bound, [item.backend for item in devices])
+        all_peers = [work.connection.peers for work in graph.collectives]
+        peers = next((peers for peers in all_peers if peers is not None and peers.goes_on), None)
+        self._steps = StepLauncher(*bound, [item.backend for item in devices], peers)
         self._streams = {side.memory: side for side in reversed(self._steps.backends)}
         # The arrays that the inputs were copied from last. They are tensors', which never change.
         self._taken: list[Any] = [None] * len(self.inputs)
@@ -281,7 +283,12 @@ class StreamedProgram:
             yield
         except BaseException as error:
             self._reported.forget()
-            if isinstance(error, CollectiveError | ResourceExhaustedError) or self._is_stopped:
+            if isinstance(error, WorkersChangedError) and not WATCH.stuck:
+                # Another program gets the memory.
+                for backend in self._steps.backends:
+                    backend.synchronize()
+            kinds = CollectiveError | ResourceExhaustedError | WorkersChangedError
+            if isinstance(error, kinds) or self._is_stopped:
                 _take_back([undo])
             raise
 
@@ -395,6 +402,18 @@ class StreamedProgram:
         if self.graph.writes:  # Before it does: an interrupt may come behind it.
             self._kept_casts.written()
         steps = self._steps
+        if self._look is None and not observers:
+            steps.run()
+        else:
+            with steps.together():
+                self._run_apart(steps.parts[0])
+            self._run_apart(steps.parts[1])
+        if get_log_device_placement():
+            log_placement(self.graph.name, self.graph.device)
+
+    def _run_apart(self, stages: Sequence[Sequence[BoundLaunch]]) -> None:
+        """Run a part of a step kernel by kernel, for a profiler or to look at each result."""
+        backends = self._steps.backends
         if self._look is not None:
             together = {  # Their calls have the last node.
                 phase.nodes[-1]: phase.nodes
@@ -402,19 +421,15 @@ class StreamedProgram:
                 if isinstance(phase, FusedGroup) or (isinstance(phase, Kernels) and phase.together)
             }
             with kernel_by_kernel():
-                for launch, calls, *_ in run_apart(steps.stages, steps.backends):
+                for launch, calls, *_ in run_apart(stages, backends):
                     sums = launch.all_reduce
                     nodes = [calls[0].node] if sums is None else sums.collective.nodes
                     for node in together.get(nodes[0], nodes):
                         if node is not None and node.output.base not in self._arrays.plan.locals:
                             self._look(node)
-        elif observers:
-            with kernel_by_kernel():
-                run_timed(steps.stages, steps.backends, self.graph, observers[0])
         else:
-            steps.run()
-        if get_log_device_placement():
-            log_placement(self.graph.name, self.graph.device)
+            with kernel_by_kernel():
+                run_timed(stages, backends, self.graph, observers[0])
 
 
 def _take_back(undo: Sequence[Callable[[], None] | None]) -> None:

@@ -10,7 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -841,6 +841,7 @@ class Others:
     def __init__(self) -> None:
         self.failure: BaseException | None = None
         self.told: list[str] = []
+        self.goes_on = False
 
     def meet(self, new_key: Callable[[], bytes]) -> Place:
         return Place(0, 2, new_key())
@@ -848,6 +849,9 @@ class Others:
     def look(self) -> None:
         if self.failure is not None:
             raise self.failure
+
+    def together(self) -> AbstractContextManager[object]:
+        return nullcontext()
 
     def lost(self, error: BaseException) -> None:
         self.told.append(type(error).__name__)
@@ -908,3 +912,15 @@ def test_no_process_waits_for_others_to_disconnect_at_exit(bench: Benches) -> No
     assert "close" not in b.called
     assert not b.connection.is_open
     b.script.communicators[0].abort()
+
+
+def test_devices_are_disconnected_without_processes_that_may_be_dead(bench: Benches) -> None:
+    b, others = with_others(bench, aborts=["ok", "fail"])
+    others.goes_on = True
+    b.connection.close()
+    b.sum()
+    b.connection.close()
+    assert ("abort" in b.called, "close" in b.called) == (True, False)
+    b.sum()
+    with pytest.raises(CollectiveError, match=r"could not be disconnected .*GPU:0.* End this"):
+        b.connection.close()

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from mirrored import devices
 from mirrored.backends import selftest
 from mirrored.backends.communication.connection import MULTI_RANK
+from mirrored.distribute.cross_device_ops import connections
 from mirrored.distribute.cross_device_ops.connections import (
     Cards,
     WorkerCards,
@@ -24,7 +26,13 @@ from mirrored.distribute.cross_device_ops.connections import (
     why_no_nccl,
 )
 from mirrored.distribute.experimental import CommunicationOptions
-from mirrored.errors import CollectiveError, InvalidArgumentError
+from mirrored.errors import (
+    CollectiveError,
+    CollectiveTimeoutError,
+    InvalidArgumentError,
+    WorkersChangedError,
+)
+from mirrored.workers.notices import WorkersLost
 from mirrored.workers.worker import OneWorker
 
 
@@ -127,9 +135,23 @@ class Second(OneWorker):
     def __init__(self, *said: Any) -> None:
         super().__init__(1, ("a", "b"))
         self._said = iter(said)
+        self.dead, self.told = False, list[BaseException]()
 
-    def gather(self, value: Any, what: str) -> list[Any]:
-        return [next(self._said), value]
+    def gather_arrays(self, array: Any, label: str) -> list[Any]:
+        return [np.frombuffer(next(self._said), np.uint8), array]
+
+    def _sum(self, vector: Any, out: Any, label: str) -> None:
+        if self.dead:
+            self.generation += 1
+            self.require(0, label)
+        out += [next(self._said), 0]
+
+    def check(self, label: str) -> None:
+        if self.dead:
+            raise WorkersLost
+
+    def failed(self, error: BaseException, step: str | None = None) -> None:
+        self.told.append(error)
 
 
 @pytest.mark.behaviour("workers-nccl")
@@ -176,8 +198,45 @@ def test_ranks_are_numbered_over_workers(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_all_raise_where_one_cannot(caplog: pytest.LogCaptureFixture) -> None:
-    cards = WorkerCards(Second("CollectiveError: no network", None), 1, 2)
+    cards = WorkerCards(Second(b"CollectiveError: no network", b""), 1, 2)
     with pytest.raises(CollectiveError, match=r"Worker 0 on host a .*: no network"):
         cards.agree(lambda: None)
     with pytest.raises(ZeroDivisionError):
         cards.agree(lambda: 1 / 0)
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "dead", "raised"),
+    [
+        (None, 0, False, None),
+        (None, 1, False, CollectiveError("on workers [0]")),
+        (CollectiveTimeoutError("late"), 0, False, CollectiveTimeoutError("late")),
+        (CollectiveError("a link is down"), 0, False, CollectiveError("a link is down")),
+        (CollectiveError("a link is down"), 0, True, WorkersChangedError("have died")),
+        (WorkersLost(), 0, True, WorkersChangedError("have died")),
+    ],
+    ids=["done", "not there", "late", "not here", "NCCL saw a death", "MPI saw it"],
+)
+def test_sums_are_done_on_all_workers_or_on_none(
+    own: Exception | None,
+    other: int,
+    dead: bool,
+    raised: Exception | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A failure without a death is told to the other workers, which may wait for the sum."""
+    monkeypatch.setattr(connections, "_PATIENCE", 0.01)
+    workers = Second(other)
+    workers.on_failure, workers.dead = "continue", dead
+    cards = WorkerCards(workers, 1, 2)
+    cards.lost(CollectiveError("unknown"))
+    found = None
+    try:
+        with cards.together():
+            if own is not None:
+                raise own
+    except Exception as error:
+        found = error
+    assert type(found) is type(raised)
+    assert raised is None or str(raised) in str(found)
+    assert workers.told == ([] if dead or found is None else [found])
