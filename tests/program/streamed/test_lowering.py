@@ -15,7 +15,7 @@ FLAG = 0  # The place of the flag among the arguments of a chain's kernel.
 
 
 def calls_of(program: StreamedProgram) -> list[Any]:
-    stages = program._steps.stages
+    stages = [stage for part in program._steps.parts for stage in part]
     return [call for launches in stages for launch in launches for call in launch.calls]
 
 
