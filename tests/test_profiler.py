@@ -74,7 +74,7 @@ def check_format(path: pathlib.Path) -> None:
         assert event["tid"] in named
         assert event["ts"] >= 0
         assert event["dur"] >= 0
-        assert event["cat"] in {"compute", "collective", "transfer", "wait"}
+        assert event["cat"] in {"compute", "collective", "transfer", "data", "wait"}
         assert {"op", "device", "bytes in", "bytes out"} <= set(event["args"])
     for row in rows(path).values():
         for before, after in itertools.pairwise(row):
@@ -349,6 +349,18 @@ def test_reads_and_writes_of_a_variable_whose_memory_stays(path: pathlib.Path) -
         variable.read_value()
         variable.assign([3.0, 4.0])
     assert {"ReadVariableOp", "AssignVariableOp"} <= names(slices(path))
+
+
+def test_what_is_made_ahead_has_a_row(path: pathlib.Path) -> None:
+    model = mr.Sequential([mr.layers.Input(shape=(2,)), mr.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    data = mr.data.Dataset.range(6).map(lambda i: (mr.ones((3, 2)), mr.ones((3, 1)))).prefetch(2)
+    with profiler.trace(path):
+        model.fit(data, verbose=0)
+    check_format(path)
+    assert {event["args"]["op"] for event in rows(path)["dataset"]} == {"Prefetch"}
+    assert len(rows(path)["dataset"]) in (7, 8)  # With the ends of a pass, or of two.
+    assert {"Compute", "Data"} <= table().keys()
 
 
 def test_side_by_side_calls_of_users_threads_get_rows_without_overlaps(

@@ -7,6 +7,7 @@ import os
 import threading
 import weakref
 from queue import SimpleQueue
+from time import perf_counter_ns
 from typing import Any
 
 from mirrored._threads import new_thread, start
@@ -14,6 +15,7 @@ from mirrored.data.elements import Elements, Failure
 from mirrored.data.rng import Iteration
 from mirrored.data.transform import Derived, Transform
 from mirrored.devices import hold_devices
+from mirrored.devices.work_timing import Work, observers
 from mirrored.errors import DevicesResetError
 
 Items = SimpleQueue[tuple[str, Any]]
@@ -113,7 +115,7 @@ def _work(
             if stopped.is_set():
                 elements.close()
                 return
-            element = next(elements, _END)
+            element = _timed(elements) if observers else next(elements, _END)
             if element is _END:
                 break
             items.put(("element", element))
@@ -125,6 +127,16 @@ def _work(
 
 
 _END = object()
+_WORK = Work("Prefetch", "data", "Prefetch", "dataset")
+
+
+def _timed(elements: Elements) -> Any:
+    """Return the next element, and tell observers how long it took."""
+    begin = perf_counter_ns()
+    element = next(elements, _END)
+    for observer in observers:
+        observer.add(_WORK, None, begin, perf_counter_ns())
+    return element
 
 
 def _stop(

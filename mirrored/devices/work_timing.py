@@ -20,10 +20,11 @@ class Work(NamedTuple):
     """What took time.
 
     Attributes:
-        name: What it is called: the op's name, "AllReduce", "Memcpy DtoD", "Infeed", "wait".
-        kind: "compute", "collective", "transfer" or "wait".
+        name: What it is called: the op's name, "AllReduce", "Memcpy DtoD", "Infeed", "Prefetch",
+            "wait".
+        kind: "compute", "collective", "transfer", "data" or "wait".
         op: The name of the op that did it.
-        device: Where it was done, as in 'GPU:0'.
+        device: Where it was done, as in 'GPU:0'; or "dataset".
         bytes_in: How many bytes it read.
         bytes_out: How many it wrote.
         source: Where a copy came from, as in 'GPU:0' or 'host'; empty for all else.

@@ -15,6 +15,7 @@ from mirrored._drawing import (
     LIMIT,
     ORANGE,
     PINK,
+    VIOLET,
     Axes,
     Figure,
     label_ends,
@@ -156,10 +157,11 @@ _KIND_COLORS = {
     "other kernels": GREEN,
     "all-reduce": ORANGE,
     "copies": PINK,
+    "dataset": VIOLET,
     "waiting": GREY,
 }
 _PRODUCTS = ("MatMul", "Conv2D", "Conv3D")  # Parts of the names of kernels that multiply matrices.
-_KINDS = {"collective": "all-reduce", "transfer": "copies", "wait": "waiting"}
+_KINDS = {"collective": "all-reduce", "transfer": "copies", "data": "dataset", "wait": "waiting"}
 _LETTER = 0.01  # The part of the picture's width that a letter needs.
 _THIN = 0.0005  # What is thinner cannot be seen.
 

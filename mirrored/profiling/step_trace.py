@@ -26,6 +26,7 @@ _MOST_EVENTS = 1_000_000
 _PARTS = (
     ("Compute", ("compute",)),
     ("Transfers", ("collective", "transfer")),
+    ("Data", ("data",)),
     ("Waits", ("wait",)),
 )
 
@@ -105,7 +106,8 @@ def trace(filepath: PathLike) -> Iterator[None]:
     for what is done where all replicas have met, and a row a device for what is called outside
     replicas. With `MirroredStrategy(replicas=)` a recorded step has a row per thread or stream,
     each of which runs consecutive replicas ("replicas 0 to 3"); where a lone device computes a step
-    in parts of the batch, it has a row per part ("part 0 of 2"), and one for all of them.
+    in parts of the batch, it has a row per part ("part 0 of 2"), and one for all of them. Threads
+    of `Dataset.prefetch` have the row "dataset".
 
     A slice is one call of an op's kernel, a collective ("AllReduce"), a copy ("Infeed"
     for the rows of a batch, "Memcpy DtoD" from GPU to GPU, with H for the host or a CPU) or a
