@@ -3,7 +3,9 @@
 Contexts that are entered with every operation use it: it takes less time than a generator.
 """
 
-from contextlib import AbstractContextManager
+import gc
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -35,3 +37,18 @@ class Within:
         for other in self._others:
             other.__exit__(None, None, None)
         self._variable.reset(self._token)
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Within this context nothing looks for garbage in reference cycles, unless code asks for it.
+
+    Where a program is recorded, most new objects stay, and looking through all of them takes long.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()

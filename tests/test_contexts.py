@@ -1,10 +1,12 @@
 """Context variables within a block, and after it."""
 
+import gc
 from contextvars import ContextVar
 
 import pytest
+from case_table import cases
 
-from mirrored._contexts import Within
+from mirrored._contexts import Within, without_collector
 
 variable: ContextVar[int] = ContextVar("variable", default=0)
 
@@ -22,3 +24,14 @@ def test_an_exception_passes_and_leaves_the_value_before() -> None:
     with pytest.raises(KeyError), Within(variable, 1):
         raise KeyError
     assert variable.get() == 0
+
+
+@cases("collects", [True, False])
+def test_the_collector_waits_and_is_as_it_was_afterwards(collects: bool) -> None:
+    try:
+        (gc.enable if collects else gc.disable)()
+        with without_collector(), without_collector():
+            assert not gc.isenabled()
+        assert gc.isenabled() == collects
+    finally:
+        gc.enable()

@@ -5,6 +5,7 @@ The threads are a function of the program alone, never of timing, because they c
 
 from typing import TYPE_CHECKING
 
+from mirrored._contexts import without_collector
 from mirrored.backends.product_settings import available_threads, threads_of_most_products
 from mirrored.backends.stream_backend import is_offloaded
 from mirrored.errors import OperatorNotAllowedInGraphError
@@ -112,6 +113,7 @@ def parts_of(graph: Graph, executor: str = "auto") -> Graph | None:
     return in_parts(graph, count)
 
 
+@without_collector()
 def make_program(
     graph: Graph,
     replicas: int,

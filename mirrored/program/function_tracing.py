@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mirrored._contexts import without_collector
 from mirrored._naming import name_scope
 from mirrored.errors import InvalidArgumentError, OutOfRangeError
 from mirrored.ops.hooks import RecordedTensor
@@ -154,7 +155,7 @@ def trace(
         if dataset_inputs is not None:
             dataset_inputs.record(recorder)
         try:
-            with recorder.recording(), name_scope(""):
+            with without_collector(), recorder.recording(), name_scope(""):
                 results = Results(function(fed), lambda part: isinstance(part, returns))
         except OutOfRangeError:
             if dataset_inputs is None:

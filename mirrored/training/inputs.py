@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mirrored import _nest
+from mirrored._contexts import without_collector
 from mirrored._numbers import check_count
 from mirrored.data.arguments import VALIDATION_DATA, Among, DataArguments, epochs_to_fit
 from mirrored.data.arrays import Arrays, unbatched
@@ -142,7 +143,7 @@ def _prepare(
         model.check_input_shape(form.fitted)
     else:
         try:
-            with undone_on_failure([layer for layer, _ in plan.layers]):
+            with without_collector(), undone_on_failure([layer for layer, _ in plan.layers]):
                 model.build_for(form.fitted, form.dtypes)
         except Exception:
             if not is_custom:

@@ -9,13 +9,13 @@ deadlines.
 
 import contextlib
 import ctypes
-import gc
 import os
 from collections import deque
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Protocol
 
+from mirrored._contexts import without_collector
 from mirrored._logging import logger
 from mirrored.backends.cuda import nvml
 from mirrored.backends.cuda.current_card import Entered
@@ -163,10 +163,9 @@ def capture(backend: Capturing, work: Callable[[], object], cupy: Any) -> Captur
         _say_that_graphs_are_off()
         return None
     _let_go()
-    collects = gc.isenabled()
-    gc.disable()  # What it would destroy meanwhile, such as another graph, may end the capture.
     try:
-        with backend.entered(), backend.stream:
+        # What a collector would destroy meanwhile, such as another graph, may end the capture.
+        with without_collector(), backend.entered(), backend.stream:
             # At a thread's first launch CuPy makes a call that a capture may refuse; here too.
             cupy.cuda.function.LinkState()
             mode = cupy.cuda.runtime.streamCaptureModeThreadLocal
@@ -183,9 +182,6 @@ def capture(backend: Capturing, work: Callable[[], object], cupy: Any) -> Captur
             str(error),  # The error would hold the program for as long as somebody keeps the log.
         )
         return None
-    finally:
-        if collects:
-            gc.enable()
     return CapturedGraph(backend, graph)
 
 
