@@ -50,8 +50,6 @@ def held_by(layers: Iterable[object]) -> list[Tensor]:
     Args:
         layers: The layers.
     """
-    if not held:
-        return []
     replica = _replica()
     return [loss for layer in layers for loss in held.get(ref(layer), {}).get(replica, ())]
 

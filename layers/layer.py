@@ -1028,6 +1028,8 @@ def losses_in(layer: Layer) -> list[Tensor]:
     Args:
         layer: The layer.
     """
+    if not added_losses.held:
+        return []
     # In the order of Keras' `losses`: parts of parts from the last.
     layers, seen, waiting = [layer], {id(layer)}, deque(sublayers(layer))
     while waiting:

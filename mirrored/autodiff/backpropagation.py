@@ -3,6 +3,7 @@
 Tapes note the way forward as nodes; here each node's rule is asked, from the last to the first.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from mirrored.ops.spec import FLOATS
 from mirrored.ops.tensor import Tensor
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Read:
     """The value of a variable when it was read.
 
@@ -48,6 +49,7 @@ def backpropagate(
         wanted: Ids of tensors and variables.
     """
     by_id: dict[int, Tensor] = {}
+    scope_of = functools.cache(device_scope)  # Most nodes have the same device.
     while nodes:
         node = nodes.pop()
         if isinstance(node, CustomCall):
@@ -57,7 +59,7 @@ def backpropagate(
         parts = grads.pop(key, None)
         if parts is None:
             continue
-        with on_device_of(node.output):
+        with scope_of(node.output._device):
             g = _summed(parts)
             if key in wanted:
                 by_id[key] = g

@@ -158,11 +158,12 @@ def listed(kind: str, texts: Sequence[str]) -> str:
 
 def select(replica: int, structure: Any) -> Any:
     """Return a structure with each value that has one a replica replaced by that of one replica."""
+    return _nest.map_structure(lambda leaf: select_leaf(replica, leaf), structure)
 
-    def part(leaf: Any) -> Any:
-        return leaf.values[replica] if isinstance(leaf, DistributedValues) else leaf
 
-    return _nest.map_structure(part, structure)
+def select_leaf(replica: int, leaf: Any) -> Any:
+    """Return the value that one replica has of a leaf; the leaf itself where it has one for all."""
+    return leaf.values[replica] if isinstance(leaf, DistributedValues) else leaf
 
 
 def regroup(results: Sequence[Any], *, always_wrap: bool = False) -> Any:

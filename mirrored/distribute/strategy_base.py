@@ -33,6 +33,7 @@ from mirrored.distribute.per_replica import (
     PerReplica,
     check_parts,
     select,
+    select_leaf,
 )
 from mirrored.errors import CollectiveError, DeviceUnavailableError
 from mirrored.ops.conversion import adopt
@@ -294,7 +295,7 @@ class StrategyBase:
         """Return the reduction of each value, by replica."""
         # A tensor may come from elsewhere, such as a constant made outside the replicas.
         batch = [
-            [select(i, value).copy_to(device) for i, device in enumerate(self.devices)]
+            [select_leaf(i, value).copy_to(device) for i, device in enumerate(self.devices)]
             for value in values
         ]
         hints = self._options if options is None else options

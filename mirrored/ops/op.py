@@ -130,7 +130,7 @@ def _op_of_name(name: str) -> Op:
     return OPS[name]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class OpCall:
     """One call of an op, as tapes note it and gradient rules get it.
 

@@ -56,6 +56,8 @@ class Liveness:
             or (node.may_refuse and not (graph.labels_checked and node.op.of_labels))
         ]
         self._phase_end, self._first_write = self._phases(schedule)
+        several = (*self.group, *self.together)
+        self._ends = self.position | {node: self._phase_end[node] for node in several}
         self._until = self._running(schedule)
         self._begin, self._meeting = self._meetings(schedule)
         self.reads: dict[Value, list[tuple[Node, Value]]] = {}
@@ -115,13 +117,16 @@ class Liveness:
         """Return the position of the last node that needs a base value, written at `defined`."""
         if base in self.kept:
             return FOREVER
-        last = defined if base.node is None else max(defined, self._until.get(base.node, -1))
+        own, last = self.replica_of(base), defined
+        if base.node in self._until:
+            last = max(last, self._until[base.node])
         for node, _ in self.reads.get(base, ()):
-            # A group's nodes take turns, piece by piece.
-            end = self.phase_end(node)
-            # Another replica runs side by side with what comes later in its phase.
-            other = self.replica(node) not in (self.replica_of(base), SHARED)
-            last = max(last, self._meeting[node] if other else end, self._until.get(node, -1))
+            # A group's nodes take turns, piece by piece. Another replica runs side by side with
+            # what comes later in its phase.
+            alike = self._replicas[node] in (own, SHARED)
+            last = max(last, self._ends[node] if alike else self._meeting[node])
+            if node in self._until:
+                last = max(last, self._until[node])
         return last
 
     def first_written(self, node: Node) -> int:
@@ -132,8 +137,7 @@ class Liveness:
 
     def phase_end(self, node: Node) -> int:
         """Return up to when a node reads: as long as its group, or its kernel, runs."""
-        is_alone = node not in self.group and node not in self.together
-        return self.position[node] if is_alone else self._phase_end[node]
+        return self._ends[node]
 
     def is_local(self, node: Node) -> bool:
         """Return whether a node's result is needed within its group, or kernel, alone."""

@@ -90,6 +90,8 @@ class ReductionToOneDevice(CrossDeviceOps):
             return _recorded_all_reduce(reduce_op, batch, chosen)
         for values, destinations in zip(batch, where, strict=True):
             _log(self._lines, self._device_for(values), destinations)
+        if active_recorder() is not None and not several:
+            return [list(values) for values in batch]  # Nothing can change what is recorded.
         return [
             self.broadcast_implementation(self._reduced(reduce_op, values), destinations)
             for values, destinations in zip(batch, where, strict=True)
