@@ -24,6 +24,7 @@ class Liveness:
         graph: The graph.
         nodes: In the order of the schedule; a node's place there is its position.
         position: The position of each node.
+        ends: Up to when each node reads: as long as its group, or its kernel, runs.
         group: The fused group of each node that is in one.
         together: For each node that one kernel computes with others, all of them in order.
         reads: For each base value the nodes that read it, each with the part that it reads.
@@ -57,7 +58,7 @@ class Liveness:
         ]
         self._phase_end, self._first_write = self._phases(schedule)
         several = (*self.group, *self.together)
-        self._ends = self.position | {node: self._phase_end[node] for node in several}
+        self.ends = self.position | {node: self._phase_end[node] for node in several}
         self._until = self._running(schedule)
         self._begin, self._meeting = self._meetings(schedule)
         self.reads: dict[Value, list[tuple[Node, Value]]] = {}
@@ -124,7 +125,7 @@ class Liveness:
             # A group's nodes take turns, piece by piece. Another replica runs side by side with
             # what comes later in its phase.
             alike = self._replicas[node] in (own, SHARED)
-            last = max(last, self._ends[node] if alike else self._meeting[node])
+            last = max(last, self.ends[node] if alike else self._meeting[node])
             if node in self._until:
                 last = max(last, self._until[node])
         return last
@@ -134,10 +135,6 @@ class Liveness:
         group = self.group.get(node)
         nodes = self.together.get(node, [node]) if group is None else group.nodes
         return self.position[nodes[0]]
-
-    def phase_end(self, node: Node) -> int:
-        """Return up to when a node reads: as long as its group, or its kernel, runs."""
-        return self._ends[node]
 
     def is_local(self, node: Node) -> bool:
         """Return whether a node's result is needed within its group, or kernel, alone."""

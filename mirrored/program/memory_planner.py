@@ -164,7 +164,7 @@ class MemoryPlanner:
                 specs = workspace(*(value.spec for value in node.inputs), **node.attrs)
                 start, end = i, i
                 if node in liveness.together:
-                    start, end = liveness.first_written(node), liveness.phase_end(node)
+                    start, end = liveness.first_written(node), liveness.ends[node]
                 plan.scratch[node] = [
                     (TensorSpec(*spec), Block(out.device, replica, _nbytes(*spec), start, end))
                     for spec in specs
