@@ -84,7 +84,7 @@ def lay_out(mpi: Any, deadline: float) -> Layout:
         WorkerTimeoutError: They did not come.
     """
     _meet(mpi, mpi.COMM_WORLD, deadline)
-    return arrange(mpi, mpi.COMM_WORLD, at_once)
+    return arrange(mpi, mpi.COMM_WORLD.Dup(), at_once)
 
 
 def at_once(comm: Any, operation: Callable[[], T]) -> T:
@@ -92,15 +92,18 @@ def at_once(comm: Any, operation: Callable[[], T]) -> T:
     return operation()
 
 
-def arrange(mpi: Any, world: Any, together: Together) -> Layout:
+def arrange(mpi: Any, everyone: Any, together: Together) -> Layout:
     """Return who is where among the workers of a communicator; all of them call it.
+
+    It makes few communicators: Open MPI 5.0.11 crashes where a worker dies while another one makes
+    one (`ompi_comm_revoke_local`, in its call `MPI_Comm_dup`).
 
     Args:
         mpi: The module of MPI.
-        world: The communicator.
+        everyone: The communicator, which nobody else uses.
         together: Calls each operation of MPI.
     """
-    everyone, notices = together(world, world.Dup), together(world, world.Dup)
+    notices = together(everyone, everyone.Dup)
     rank = everyone.Get_rank()
     local = together(everyone, lambda: everyone.Split_type(mpi.COMM_TYPE_SHARED, key=rank))
     neighbours = tuple(together(local, lambda: local.allgather(rank)))
@@ -110,8 +113,10 @@ def arrange(mpi: Any, world: Any, together: Together) -> Layout:
     lanes = min(len(group) for group in groups)
     number = neighbours.index(rank)
     is_leader = len(groups) > 1 and number < lanes
-    color = number if is_leader else mpi.UNDEFINED
-    lane = together(everyone, lambda: everyone.Split(color, key=groups.index(neighbours)))
+    lane = None
+    if len(groups) > 1:
+        color = number if is_leader else mpi.UNDEFINED
+        lane = together(everyone, lambda: everyone.Split(color, key=groups.index(neighbours)))
     return Layout(
         rank=rank,
         hosts=tuple(name for name, _ in hosts),

@@ -254,7 +254,7 @@ def pretend_hosts() -> None:
         calls = itertools.count()
 
         def split(comm: Any, operation: Any) -> Any:
-            if next(calls) == 2:  # The one that finds out who shares memory.
+            if next(calls) == 1:  # The one that finds out who shares memory.
                 return together(comm, lambda: comm.Split(number // 2, comm.Get_rank()))
             return together(comm, operation)
 
