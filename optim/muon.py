@@ -64,6 +64,7 @@ class Muon(Optimizer):
         ['0.97', '0.00', '0.00', '0.97']
     """
 
+    _plannable = False  # It looks into lists.
     # The momentum; and the mean of squares, which AdamW's rule has.
     slot_names = ("momentum", "velocity")
 

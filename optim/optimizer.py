@@ -5,13 +5,13 @@ for every replica first (`updates.py`) and written afterwards.
 """
 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
-from typing import Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
 from mirrored import _overrides, devices, ops
 from mirrored._absent import absent_members
-from mirrored._arguments import takes_older
+from mirrored._arguments import is_ours, takes_older
 from mirrored._logging import logger, warn_caller
 from mirrored._naming import name_scope, snake_case, unique_name
 from mirrored._numbers import check_count
@@ -36,7 +36,7 @@ from mirrored.optim.hyperparameters import (
 )
 from mirrored.optim.slots import SAME_SCOPE, Kept, Slots, build_once, unknown
 from mirrored.optim.transforms import Clipping
-from mirrored.optim.updates import Rule, RuleByVariable, Update
+from mirrored.optim.updates import Plan, Rule, RuleByVariable, Update
 from mirrored.program.variable_access import ruled_by
 from mirrored.serialization.constructor_arguments import arguments_of
 from mirrored.variables import Variable, VariableAggregation
@@ -98,6 +98,7 @@ class Optimizer(_overrides.Subclassable):
     elementwise: ClassVar[bool] = False
     shared_names: ClassVar[Mapping[str, float]] = {}
     skips_non_finite: ClassVar[bool] = False  # Whether it leaves out steps that are not finite.
+    _plannable: ClassVar[bool] = True  # Whether `_plans` depend on nothing but attributes.
     _configured: ClassVar[tuple[str, ...]] = ("learning_rate",)  # May be configurations themselves.
     __overrides__ = _overrides.OPTIMIZER
 
@@ -107,6 +108,7 @@ class Optimizer(_overrides.Subclassable):
         Where it defines `update_step`, its own `build` is called once, whoever calls it how often.
         """
         super().__init_subclass__(**kwargs)
+        cls._plannable = cls._plannable and is_ours(cls)
         build = vars(cls).get("build")
         if callable(build) and cls.update_step is not Optimizer.update_step:
             type.__setattr__(cls, "build", build_once(build))
@@ -153,6 +155,7 @@ class Optimizer(_overrides.Subclassable):
         if gradient_accumulation_steps is not None:
             check_count("gradient_accumulation_steps", gradient_accumulation_steps, least=2)
         self.gradient_accumulation_steps = gradient_accumulation_steps
+        self._plans: dict[tuple[int, ...], Plan] = {}  # Of steps, by the ids of their variables.
         self._added: list[tuple[Variable | None, str, Variable]] = []  # For what, name, itself.
         self._early: list[Variable] = []  # What was there before `build`.
         self._trainable_variables: list[Variable] = []
@@ -178,8 +181,15 @@ class Optimizer(_overrides.Subclassable):
         self._warned: set[str] = set()
         self._base_attributes = frozenset(vars(self))
 
+    if not TYPE_CHECKING:  # It would tell type checkers that every attribute can be set.
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            super().__setattr__(name, value)
+            if name != "learning_rate":  # On which no plan depends.
+                vars(self)["_plans"] = {}
+
     def __getstate__(self) -> dict[str, Any]:
-        state = {**vars(self), "_slots": list(self._slots.values())}
+        state = {**vars(self), "_slots": list(self._slots.values()), "_plans": {}}
         return {**state, "_unbuilt": None if self._unbuilt is None else {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -724,14 +734,20 @@ class Optimizer(_overrides.Subclassable):
                 f"Optimizer ({self.name}) was not created in the distribution strategy scope of "
                 f"({context.strategy}). {SAME_SCOPE}"
             )
-        _check_variables([variable for _, variable in pairs])
-        batch = global_batch()
+        variables = among = [variable for _, variable in pairs]
+        gradients = [gradient for gradient, _ in pairs]
+        plan, batch = self._plans.get(tuple(map(id, variables))), global_batch()
+        if plan is None:
+            _check_variables(variables)
         if batch is not None:
             pairs = _as_in_first(pairs, batch, context.replica_id_in_sync_group)
-        kept = _with_gradients(pairs, self._warned)
-        variables, among = ([variable for _, variable in row] for row in (kept, pairs))
+        specs = [getattr(gradient, "_spec", None) for gradient in gradients]
+        if plan is None or batch is not None or specs != plan.specs:
+            kept = _with_gradients(pairs, self._warned)
+            variables = [variable for _, variable in kept]
+            with only():  # As Keras' optimizers, it takes gradients of any dtype.
+                gradients = [ops.cast(adopt(g, v.dtype), v.dtype) for g, v in kept]
         with only():
-            gradients = [_in_dtype_of(variable, gradient) for gradient, variable in kept]
             gradients = self.unscaled(gradients)
         if batch is not None:
             gradients = _by_examples(gradients, batch, context.replica_id_in_sync_group)
@@ -865,12 +881,6 @@ def _with_gradients(
             sorted(missing),
         )
     return kept
-
-
-def _in_dtype_of(variable: Variable, gradient: Any) -> Any:
-    """Return a gradient in its variable's dtype, as Keras' optimizers take any."""
-    adopted = adopt(gradient, variable.dtype)
-    return adopted if adopted.dtype == variable.dtype else ops.cast(adopted, variable.dtype)
 
 
 def _as_in_first(

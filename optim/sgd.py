@@ -8,6 +8,7 @@ from typing import ClassVar, Unpack
 from mirrored.ops import Tensor
 from mirrored.optim.hyperparameters import LearningRate, Settings, Tensors, check_number
 from mirrored.optim.optimizer import Optimizer
+from mirrored.optim.transforms import ignores_number
 
 
 class SGD(Optimizer):
@@ -53,6 +54,7 @@ class SGD(Optimizer):
         """The velocity, where there is momentum."""
         return ("momentum",) if self.momentum else ()
 
+    @ignores_number
     def update(
         self, gradient: Tensor, value: Tensor, slots: Tensors, learning_rate: Tensor, step: Tensor
     ) -> tuple[Tensor, Tensors]:

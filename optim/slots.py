@@ -34,18 +34,19 @@ class Slots:
     def __init__(self, optimizer: Any) -> None:
         self._optimizer = optimizer
 
-    @functools.cached_property
+    @property
     def accumulation(self) -> Accumulation:
         """How gradients of several steps become one."""
         return Accumulation(self._optimizer.gradient_accumulation_steps)
 
-    @functools.cached_property
+    @property
     def transforms(self) -> list[MovingAverage | Accumulation]:
         """What has slots behind those of the rule."""
         optimizer, accumulation = self._optimizer, self.accumulation
-        average = MovingAverage(optimizer.ema_momentum, optimizer.ema_overwrite_frequency)
-        own: list[MovingAverage | Accumulation] = [average] * bool(optimizer.use_ema)
-        return own + [accumulation] * bool(accumulation.steps)
+        own: list[MovingAverage | Accumulation] = [accumulation] * bool(accumulation.steps)
+        if optimizer.use_ema:
+            own.insert(0, MovingAverage(optimizer.ema_momentum, optimizer.ema_overwrite_frequency))
+        return own
 
     # ------------------------------------------------------------------ names and shapes
 
@@ -209,7 +210,7 @@ class Slots:
     def _remember(self, variables: Sequence[Variable]) -> None:
         """Remember the order of variables that are trained."""
         known = set(map(id, self._optimizer._trainable_variables))
-        self._optimizer._trainable_variables += [v for v in variables if id(v) not in known]
+        self._optimizer._trainable_variables.extend(v for v in variables if id(v) not in known)
 
     @property
     def builds_once(self) -> bool:

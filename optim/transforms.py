@@ -17,7 +17,13 @@ from mirrored.optim.hyperparameters import Tensors, optional_number
 from mirrored.variables import DeviceVariable, Variable
 
 
-@dataclass(frozen=True, slots=True)
+def ignores_number(update: Any) -> Any:
+    """Return an `update` that does not look at the number of the step, which need not be cast."""
+    update.number_is_ignored = True
+    return update
+
+
+@dataclass(slots=True)
 class Step:
     """What is the same for all variables of one dtype in a step.
 
@@ -35,19 +41,24 @@ class Step:
     count: Tensor
     due: Tensor | None
 
-    def cast(self, dtype: DType) -> "Step":
-        """Return the same for variables of a dtype."""
+    def cast(self, dtype: DType, update: Callable[..., Any]) -> "Step":
+        """Return the same for variables of a dtype.
+
+        Args:
+            dtype: The dtype.
+            update: The rule that is called with it; `ignores_number` says if it needs the number.
+        """
         shared = tuple([ops.cast(number, dtype) for number in self.shared])
-        rate, number = ops.cast(self.rate, dtype), ops.cast(self.number, dtype)
-        return Step(rate, number, shared, self.count, self.due)
+        ignored = getattr(update, "number_is_ignored", False)
+        number = self.number if ignored else ops.cast(self.number, dtype)
+        return Step(ops.cast(self.rate, dtype), number, shared, self.count, self.due)
 
     def if_due(self, new: Tensor, old: Tensor) -> Tensor:
         """Return the new value, or the old one where the variables do not change."""
         return new if self.due is None else ops.where(self.due, new, old)
 
 
-@dataclass(frozen=True, slots=True)
-class WeightDecay:
+class WeightDecay(NamedTuple):
     """The part of a variable's value, times the learning rate, that a step takes away.
 
     Attributes:

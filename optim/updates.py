@@ -7,7 +7,7 @@ What an `update_step` assigns is taken back, and written with all else that a st
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from mirrored import devices, ops
 from mirrored.distribute import DistributedValues
@@ -16,20 +16,37 @@ from mirrored.distribute.cross_device_ops.buckets import Buckets, bucket_ranges
 from mirrored.distribute.distributed_variables import copy_of
 from mirrored.ops import Tensor
 from mirrored.ops.hooks import active_recorder, only, recorded_by
-from mirrored.ops.spec import DType
+from mirrored.ops.spec import DType, TensorSpec
 from mirrored.optim.hyperparameters import Tensors, scheduled
 from mirrored.optim.slots import Slots
 from mirrored.optim.transforms import Clipping, Step, WeightDecay, constrained
 from mirrored.variables import DeviceVariable, Variable
 from mirrored.variables.device_variable import Undone
-from mirrored.variables.flat import FlatVariable, joined, pack, packing_groups
+from mirrored.variables.flat import FlatVariable, pack, packing_groups
 
 # Elements of a variable that is joined with others outside of programs, and of all of them: to copy
 # these takes less time than an operation for each.
-_SMALL, _TOGETHER = 1 << 10, 1 << 12
+_SMALL, _TOGETHER = 1 << 12, 1 << 14
 
 Target = DeviceVariable | FlatVariable
 Values = list[tuple[Target, Tensor]]
+# The places of variables, and one replica's copies of them and of their slots.
+Unit = tuple[list[int], Sequence[Target]]
+_MOST_PLANS = 16  # Of an optimizer, until they are forgotten.
+
+
+class Plan(NamedTuple):
+    """What steps outside of programs have in common that update the same variables.
+
+    Attributes:
+        specs: The shapes and dtypes of the variables, none of which has a constraint.
+        units: What the rule updates in one call.
+        one: What the number of a step is more than that of the step before.
+    """
+
+    specs: list[TensorSpec]
+    units: list[Unit]
+    one: Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +102,24 @@ class Rule:
         """Return one step's new values; `Optimizer.prepare` says what the arguments are."""
         replicas = self._strategy.updating_replicas
         packed = [_of_replica(gradients, replica) for replica in replicas]
+        plan = self._plan(variables)
+        specs = plan.specs if plan else [(v.shape, v.dtype) for v in variables]
         for i, variable in enumerate(variables):
             spec = packed[0].spec(i)
-            if spec != (variable.shape, variable.dtype):
+            if spec != specs[i]:
                 raise ValueError(
                     "A gradient must have the shape and dtype of its variable. Received: "
                     f"{spec.shape} {spec.dtype.name} for {variable.name} of {variable.shape} "
                     f"{variable.dtype.name}."
                 )
-        known = self._slots.snapshot()
+        known = {} if plan else self._slots.snapshot()
         recorder = active_recorder()
         if recorder is not None:
             recorder.on_failure(lambda: self._slots.restore(known))
         values: Values = []
         try:
-            self._slots.build_for(variables, variables if among is None else among)
+            if plan is None:
+                self._slots.build_for(variables, variables if among is None else among)
             with only():
                 if recorder is not None and self._strategy.shares_memory and len(replicas) > 1:
                     values = self._updates_of_all(variables, packed[0])
@@ -108,7 +128,8 @@ class Rule:
                         with self._strategy.replica_scope(replica):
                             values += self.updates(replica, variables, own)
         except BaseException:
-            self._slots.restore(known)  # There is no step, so its new slots take no memory.
+            if plan is None:
+                self._slots.restore(known)  # There is no step, so its new slots take no memory.
             raise
         return Update(tuple(values))
 
@@ -151,63 +172,85 @@ class Rule:
             groups += [[places[i] for i in group] for group in alike]
         return groups
 
-    def _units(
-        self, replica: int, variables: Sequence[Variable]
-    ) -> list[tuple[list[int], Sequence[Target]]]:
+    def _plan(self, variables: Sequence[Variable]) -> Plan | None:
+        """Return the plan of a step, where it was made and still holds."""
+        plan: Plan | None = self.optimizer._plans.get(tuple(map(id, variables)))
+        if plan is None or active_recorder() is not None:
+            return None
+        for variable in variables:
+            if variable._traits.constraint is not None:
+                return None
+        return plan
+
+    def _units(self, replica: int, variables: Sequence[Variable]) -> list[Unit]:
         """Return what the rule updates in one call: a variable, or several of a dtype as a vector.
 
         In a program these are all that it may join, and else the small ones.
-
-        A unit is the places of its variables, and one replica's copy of them and of their slots.
         """
+        plan = self._plan(variables)
+        if plan is not None:
+            return plan.units
         copies = [
             [copy_of(kept, replica) for kept in (variable, *self._slots.of(variable))]
             for variable in variables
         ]
-        if not self.optimizer.elementwise:
-            return [([i], row) for i, row in enumerate(copies)]
-        units: list[tuple[list[int], Sequence[Target]]] = []
-        groups = self._groups(variables, [row[0] for row in copies])
-        join = FlatVariable if active_recorder() is None else pack
-        with recorded_by(None):
-            for places in _small(variables, groups) if join is FlatVariable else groups:
-                columns = zip(*(copies[i] for i in places), strict=True)
-                units.append((places, [join(column) for column in columns]))
+        units: list[Unit] = []
+        eager = active_recorder() is None
+        if self.optimizer.elementwise:
+            groups = self._groups(variables, [row[0] for row in copies])
+            with recorded_by(None):
+                for places in _small(variables, groups) if eager else groups:
+                    columns = zip(*(copies[i] for i in places), strict=True)
+                    join = FlatVariable if eager else pack
+                    units.append((places, [join(column) for column in columns]))
         joined_places = {i for places, _ in units for i in places}
         # A constraint is called with a variable of its own shape.
         alone = [i for i in range(len(copies)) if i not in joined_places]
-        return units + [([i], copies[i]) for i in alone]
+        units += [([i], copies[i]) for i in alone]
+        if (
+            eager
+            and self.optimizer._plannable
+            and all(type(v) is DeviceVariable and v.constraint is None for v in variables)
+        ):
+            plans = self.optimizer._plans
+            if len(plans) >= _MOST_PLANS:
+                plans.clear()
+            specs = [row[0]._tensor._spec for row in copies]
+            with devices.device(self.optimizer._iterations.device):
+                plans[tuple(map(id, variables))] = Plan(specs, units, ops.constant(1, ops.int64))
+        return units
 
     # ------------------------------------------------------------------ one replica
 
     def updates(self, replica: int, variables: Sequence[Variable], gradients: Buckets) -> Values:
         """Return the new values of one replica's copies."""
-        updates, step = self._counts(replica)
+        plan = self._plan(variables)
+        updates, step = self._counts(replica, plan.one if plan else 1)
         gradients, totals = self._gradients(replica, variables, gradients)
         cast: dict[tuple[str, DType], Step] = {}  # Made once.
-        for places, copies in self._units(replica, variables):
+        for places, copies in plan.units if plan else self._units(replica, variables):
             gradient = _taken(gradients, places, copies[0])
             total = None if totals is None else _taken(totals, places, copies[0])
             values = [copy.read_value() for copy in copies]
             with devices.device(copies[0].device):
                 kind = copies[0].device, values[0].dtype
                 if kind not in cast:
-                    cast[kind] = step.cast(values[0].dtype)
+                    cast[kind] = step.cast(values[0].dtype, self.optimizer.update)
                 decay = self._decay.of(variables[places[0]])
                 rules = len(values) - len(self._slots.transforms)
-                results = self._ruled(copies[0].name, values[:rules], gradient, cast[kind], decay)
+                results = self._ruled(copies[0], values[:rules], gradient, cast[kind], decay)
                 results = self._finished(results, values[rules:], total, cast[kind])
                 # As in Keras also where the step changes nothing else, and behind the average.
                 results[0] = constrained(variables[places[0]], results[0])
             updates += zip(copies, results, strict=True)
         return updates
 
-    def _counts(self, replica: int) -> tuple[Values, Step]:
+    def _counts(self, replica: int, one: Tensor | int = 1) -> tuple[Values, Step]:
         """Return the new values of one replica's counts, and what its variables are given."""
         iterations = copy_of(self.optimizer._iterations, replica)
         shared = [copy_of(variable, replica) for variable in self.optimizer._shared]
         with devices.device(iterations.device):
-            taken = iterations.read_value() + 1
+            taken = iterations.read_value() + one
             before = tuple([variable.read_value() for variable in shared])
             count, due = self._slots.accumulation.counted(taken)
             advanced = self._advanced(before, count)
@@ -243,7 +286,7 @@ class Rule:
         return self._clip(accumulation.means(totals)), totals
 
     def _ruled(
-        self, name: str, values: list[Tensor], gradient: Tensor, step: Step, decay: float
+        self, target: Any, values: list[Tensor], gradient: Tensor, step: Step, decay: float
     ) -> list[Tensor]:
         """Return what the rule makes of a variable and of its slots, the first of the values."""
         value, *slots = values
@@ -255,8 +298,8 @@ class Rule:
         if [result.spec for result in results] != [old.spec for old in values]:
             raise ValueError(
                 f"{type(self.optimizer).__name__}.update must return the new value and "
-                f"{len(slots)} new slots, each of the shape and dtype of the old one. For {name}, "
-                f"with the old ones {[old.spec for old in values]}, received: "
+                f"{len(slots)} new slots, each of the shape and dtype of the old one. For "
+                f"{target.name}, with the old ones {[old.spec for old in values]}, received: "
                 f"{[result.spec for result in results]}."
             )
         return [step.if_due(*pair) for pair in zip(results, values, strict=True)]
@@ -278,18 +321,19 @@ class Rule:
         count, _ = self._slots.accumulation.counted(self.optimizer._iterations.read_value() + 1)
         shared = tuple([number.read_value() for number in self.optimizer._shared])
         step = Step(learning_rate, count, self._advanced(shared, count), count, None)
-        step = step.cast(values[0].dtype)
-        results = self._ruled(variable.name, values, gradient, step, 0.0)
+        step = step.cast(values[0].dtype, self.optimizer.update)
+        results = self._ruled(variable, values, gradient, step, 0.0)
         for target, result in zip(targets, results, strict=True):
             target.assign(result)
 
 
 def _taken(tensors: Buckets, places: list[int], target: Target) -> Tensor:
     """Return what is for one target: a tensor, or for several variables a vector."""
-    is_flat = isinstance(target, FlatVariable)
-    if is_flat and active_recorder() is None:
-        return joined([tensors[i].copy_to(target._device) for i in places])
-    return tensors.vector(places) if is_flat else tensors[places[0]]
+    if not isinstance(target, FlatVariable):
+        return tensors[places[0]]
+    if active_recorder() is None:
+        return target.joined([tensors[i] for i in places])
+    return tensors.vector(places)
 
 
 def _small(variables: Sequence[Variable], groups: list[list[int]]) -> Iterator[list[int]]:
@@ -350,7 +394,9 @@ class RuleByVariable(Rule):
             kept = [copy_of(slot, replica) for slot in self._slots.of_transforms(variable)]
             values = [copy.read_value() for copy in kept]
             total = None if totals is None else totals[i]
-            new = self._finished([results[i]], values, total, step.cast(before[i].dtype))
+            new = self._finished(
+                [results[i]], values, total, step.cast(before[i].dtype, self.optimizer.update)
+            )
             new[0] = constrained(variable, new[0])
             updates += zip((copies[i], *kept), new, strict=True)
         return [*updates, *zip(own, results[len(copies) :], strict=True)]

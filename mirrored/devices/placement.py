@@ -7,6 +7,7 @@ to nothing while it is off.
 from __future__ import annotations
 
 import copyreg
+import functools
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
@@ -104,7 +105,14 @@ def device(device_name: str | LogicalDevice | DeviceSpec | Device | None) -> Dev
     """
     if device_name is None:
         return DeviceScope(_ANYWHERE)
+    if type(device_name) is str:
+        return _scope_of(device_name)
     return DeviceScope(_request_for(to_spec(device_name)))
+
+
+@functools.lru_cache(maxsize=256)
+def _scope_of(name: str) -> DeviceScope:
+    return DeviceScope(_request_for(to_spec(name)))
 
 
 def _request_for(spec: DeviceSpec) -> _Request:

@@ -40,7 +40,7 @@ class _SingleStrategy(Strategy):
 
     def sum_gradients(self, variables: Sequence[Variable], gradients: Sequence[Any]) -> Any:
         """Return the gradients: another strategy's optimizer may take them for all replicas."""
-        return Buckets().updated({i: g for i, g in enumerate(gradients) if g is not None})
+        return Buckets(gradients)
 
     def _all_reduced(
         self, reduce_op: ReduceOp | str, values: Sequence[Any], options: Any = None

@@ -92,7 +92,8 @@ def merge_alone(strategy: ReplicaStrategy) -> MergeCall:
 
     def merge(merge_fn: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with enter(strategy, None):
-            return select(0, merge_fn(strategy, *args, **kwargs))
+            merged = merge_fn(strategy, *args, **kwargs)
+            return None if merged is None else select(0, merged)
 
     return merge
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _ALIKE = frozenset(
     ("BroadcastTo", "ConcatV2", "Fill", "Mul", "OnesLike", "RealDiv", "Reshape", "ZerosLike")
 )
+# Their kernels for the host copy values as they are, which raises no floating-point exception.
+_MOVES = frozenset(("BroadcastTo", "ConcatV2", "Pack", "StridedSlice", "Transpose"))
 
 
 class _Plan:
@@ -208,7 +210,7 @@ def _run(
     if plan.implementation is None:
         chosen = implementation(op, backend)
         on_host = backend.host_readable and not backend.streamed
-        plan.bare = op.moves and chosen.kernel is op.kernel and on_host
+        plan.bare = op.name in _MOVES and chosen.kernel is op.kernel and on_host
         plan.implementation = chosen
     kernel, workspace_of, verdicts = plan.implementation
     storage = device.allocate(spec.shape, spec.dtype)

@@ -47,8 +47,6 @@ class Op:
             need no check.
         elementwise: Whether each element of `out` depends on the same element of the inputs
             alone, or of inputs that are scalars; such ops may be computed in pieces.
-        moves: Whether the kernel copies values as they are: it needs no workspace, and nothing that
-            it calls can raise a floating-point exception.
         shape_only: Whether the result depends on the inputs' shapes and dtypes alone.
         random: Whether the result differs from call to call, by the attributes `key` and `draw`.
         whole: Whether what the kernel calls depends on the inputs' values, so that a program of the
@@ -82,7 +80,6 @@ class Op:
     view: Callable[..., Any] | None = None
     validate: Callable[..., Check | None] | None = None
     elementwise: bool = False
-    moves: bool = False
     shape_only: bool = False
     random: bool = False
     whole: bool = False

@@ -213,6 +213,8 @@ def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
         >>> mr.cast([1.7, -1.7], mr.int32).numpy()
         array([ 1, -1], dtype=int32)
     """
+    if isinstance(x, Tensor) and x._spec.dtype is dtype:
+        return x
     x, wanted = adopt(x, None), as_dtype(dtype)
     return x if x.dtype == wanted else CAST(x, dtype=wanted)
 
@@ -234,13 +236,7 @@ def _grad_broadcast(call: OpCall, g: Tensor) -> Grads:
 
 
 BROADCAST_TO = register(
-    Op(
-        name="BroadcastTo",
-        infer=_infer_broadcast,
-        kernel=_broadcast,
-        gradient=_grad_broadcast,
-        moves=True,
-    )
+    Op(name="BroadcastTo", infer=_infer_broadcast, kernel=_broadcast, gradient=_grad_broadcast)
 )
 
 
@@ -283,13 +279,7 @@ def _grad_transpose(call: OpCall, g: Tensor) -> Grads:
 
 
 TRANSPOSE = register(
-    Op(
-        name="Transpose",
-        infer=_infer_transpose,
-        kernel=_transpose,
-        gradient=_grad_transpose,
-        moves=True,
-    )
+    Op(name="Transpose", infer=_infer_transpose, kernel=_transpose, gradient=_grad_transpose)
 )
 
 
@@ -350,9 +340,7 @@ def _grad_concat(call: OpCall, g: Tensor) -> Grads:
     return grads
 
 
-CONCAT = register(
-    Op(name="ConcatV2", infer=_infer_concat, kernel=_concat, gradient=_grad_concat, moves=True)
-)
+CONCAT = register(Op(name="ConcatV2", infer=_infer_concat, kernel=_concat, gradient=_grad_concat))
 
 
 def _infer_pack(*specs: TensorSpec) -> TensorSpec:
@@ -377,7 +365,6 @@ PACK = register(
         name="Pack",
         infer=_infer_pack,
         kernel=_pack,
-        moves=True,
         gradient=lambda call, g: [STRIDED_SLICE(g, index=(i,)) for i in range(len(call.inputs))],
     )
 )

@@ -69,7 +69,7 @@ def _slice_grad(xp: Any, out: Any, g: Any, *, index: tuple[Any, ...], shape: Sha
 
 
 STRIDED_SLICE = register(
-    Op(name="StridedSlice", infer=_infer_slice, kernel=_slice, gradient=_grad_slice, moves=True)
+    Op(name="StridedSlice", infer=_infer_slice, kernel=_slice, gradient=_grad_slice)
 )
 SLICE_GRAD = register(
     Op(

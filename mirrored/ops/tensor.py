@@ -250,19 +250,15 @@ class Index(tuple[Any, ...]):
 def index_items(index: Any) -> Index:
     """Return the items of an index, with integers as Python's."""
     items = index if isinstance(index, tuple) else (index,)
-    return Index([item if type(item) is int else _index_item(item) for item in items])
+    return Index(map(_index_item, items))
 
 
 def _index_item(item: Any) -> Any:
     if item is None or item is Ellipsis:
         return item
-    if type(item) is not slice:
-        return _optional_int(item)
-    parts = item.start, item.stop, item.step
-    for part in parts:
-        if part is not None and type(part) is not int:
-            return slice(*map(_optional_int, parts))
-    return item
+    if type(item) is slice:
+        return slice(*map(_optional_int, (item.start, item.stop, item.step)))
+    return _optional_int(item)
 
 
 def _optional_int(item: Any) -> int | None:

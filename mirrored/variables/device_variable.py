@@ -47,6 +47,9 @@ _WRITES = {
     "assign_sub": "AssignSubVariableOp",
 }
 
+# How many times its bytes a value may keep alive of what it was joined with.
+_MOST_KEPT = 1 << 10
+
 
 class VariableStorage:
     """Memory at a fixed address for the values of variables of one dtype, one after the other.
@@ -254,23 +257,23 @@ class DeviceVariable(Variable, plain=True):
 
     def read_value(self) -> Tensor:
         """Return the value; a later assignment does not change the returned tensor."""
-        return self._read(stays=self._stays_in is not None)
+        return self._read(lasts=True)
 
     def _view(self) -> Tensor:
-        return self._read(stays=False)
+        return self._read(lasts=False)
 
-    def _read(self, *, stays: bool) -> Tensor:
+    def _read(self, *, lasts: bool) -> Tensor:
         """Return a new tensor for every read, by which tapes identify the read.
 
         Args:
-            stays: Whether it is a copy, which what is written to memory that stays does not change.
+            lasts: Whether it may be kept: later writes do not change it.
         """
         devices.log_placement("ReadVariableOp", self._device)
         recorder = active_recorder()
         if recorder is not None:
             value = recorder.read(self)
         else:
-            current = self._kept() if stays else self._tensor
+            current = self._kept() if lasts else self._tensor
             value = Tensor(current._array, current._storage, self._device, current.spec)
         if not self._traits.autocast:
             value = uncast(value)
@@ -402,7 +405,9 @@ class DeviceVariable(Variable, plain=True):
     def _kept(self) -> Tensor:
         """Return the value; later writes do not change the returned tensor."""
         current = self._tensor
-        if self._stays_in is None:
+        memory: Storage | None = current._storage  # None: its device is gone.
+        is_alone = memory is None or memory.nbytes <= _MOST_KEPT * current._array.nbytes
+        if self._stays_in is None and is_alone:
             return current
         storage = self._device.allocate(*current.spec)
         copy_within(self._device, current._array, storage.array, "ReadVariableOp")

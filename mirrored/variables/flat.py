@@ -4,6 +4,7 @@ They are packed when the step that trains them is recorded. Outside of programs 
 joined for a step.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from functools import cached_property
@@ -12,7 +13,7 @@ from typing import Any
 from mirrored import devices
 from mirrored.devices.work_timing import copy_within
 from mirrored.ops.hooks import active_recorder
-from mirrored.ops.spec import DType, Shape
+from mirrored.ops.spec import DType, Shape, TensorSpec
 from mirrored.ops.tensor import Tensor
 from mirrored.program.variable_access import variable_writes
 from mirrored.variables.device_variable import DeviceVariable, VariableStorage
@@ -50,7 +51,14 @@ class FlatVariable:
     @cached_property
     def shape(self) -> Shape:
         """The number of all elements."""
-        return (sum(member.size for member in self.members),)
+        return (self._parts[-1][0].stop,)
+
+    @cached_property
+    def _parts(self) -> list[tuple[slice, TensorSpec]]:
+        """Where each of the variables is in the vector, with its shape and dtype."""
+        ends = list(itertools.accumulate((member.size for member in self.members), initial=0))
+        specs = [member._tensor._spec for member in self.members]
+        return list(zip(map(slice, ends, ends[1:]), specs, strict=True))
 
     @property
     def dtype(self) -> DType:
@@ -67,11 +75,14 @@ class FlatVariable:
         """Return the values as one vector."""
         recorder = active_recorder()
         if recorder is None:
-            views = [member._view() for member in self.members]
-            storage = views[0]._storage
-            if getattr(storage, "parts", None) == [member._tensor._id for member in self.members]:
-                return Tensor(storage.array, storage, self._device)  # They are together already.
-            return joined(views)
+            storage = self.members[0]._tensor._storage
+            ids = [member._tensor._id for member in self.members]
+            if getattr(storage, "parts", None) != ids:
+                return self.joined([member._view() for member in self.members])
+            if devices.get_log_device_placement():
+                for _ in ids:
+                    devices.log_placement("ReadVariableOp", self._device)
+            return Tensor(storage.array, storage, self._device)
         return recorder.read(self)
 
     def commit(self, value: Tensor) -> None:
@@ -82,27 +93,24 @@ class FlatVariable:
             for _ in self.members:
                 devices.log_placement("AssignVariableOp", self._device)
             return
-        start, parts = 0, []
-        for member in self.members:
-            spec = member._tensor._spec
-            array = value._array[start : start + math.prod(spec.shape)].reshape(spec.shape)
-            parts.append(Tensor(array, value._storage, self._device, spec))
-            member.commit(parts[-1])
-            start += array.size
+        ids = []
+        for member, (part, spec) in zip(self.members, self._parts, strict=True):
+            array = value._array[part].reshape(spec.shape)
+            tensor = Tensor(array, value._storage, self._device, spec)
+            member.commit(tensor)
+            ids.append(tensor._id)
         if value._array is value._storage.array:
-            value._storage.parts = [part._id for part in parts]
+            value._storage.parts = ids
 
-
-def joined(tensors: Sequence[Tensor]) -> Tensor:
-    """Return the elements of tensors of one device and dtype as one vector, outside of programs."""
-    device, start = tensors[0]._device, 0
-    shapes = [tensor._spec.shape for tensor in tensors]
-    storage = device.allocate((sum(map(math.prod, shapes)),), tensors[0].dtype)
-    for tensor, shape in zip(tensors, shapes, strict=True):
-        stop = start + math.prod(shape)
-        copy_within(device, tensor._array, storage.array[start:stop].reshape(shape), "ConcatV2")
-        start = stop
-    return Tensor(storage.array, storage, device)
+    def joined(self, tensors: Sequence[Tensor]) -> Tensor:
+        """Return tensors, of which each is like a variable, as one vector, outside of programs."""
+        device = self._device
+        storage = device.allocate(self.shape, self.dtype)
+        for tensor, (part, spec) in zip(tensors, self._parts, strict=True):
+            source = tensor if tensor._device is device else tensor.copy_to(device)
+            target = storage.array[part].reshape(spec.shape)
+            copy_within(device, source._array, target, "ConcatV2")
+        return Tensor(storage.array, storage, device)
 
 
 def packing_order(variables: Sequence[Variable]) -> list[int]:

@@ -1,12 +1,17 @@
 """Steps of every optimizer: counting, slots, sums over replicas, clipping, and what is missing."""
 
+import copy
+import gc
 import logging
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from case_table import cases
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import mirrored as mr
 from mirrored.distribute import MirroredStrategy, MirroredVariable
@@ -220,3 +225,110 @@ def test_a_step_returns_the_count_of_steps(strategy: MirroredStrategy) -> None:
 
     assert strategy.run(step) is optimizer.iterations
     assert int(mr.function(lambda: strategy.run(step))()) == 2
+
+
+# Plans of steps
+
+
+def halved(value: Any) -> Any:
+    return value * 0.5
+
+
+# What a program may do before a step, to the optimizer and its variables.
+CHANGES: dict[str, Callable[[Any, list[Any]], Any]] = {
+    "nothing": lambda o, vs: None,
+    "rate": lambda o, vs: setattr(o, "learning_rate", 0.5),
+    "rule": lambda o, vs: setattr(o, "beta_1", 0.25),
+    "clipping": lambda o, vs: setattr(o, "clipnorm", 0.125),
+    "decay": lambda o, vs: setattr(o, "weight_decay", 0.25),
+    "count": lambda o, vs: o.iterations.assign(7),
+    "values": lambda o, vs: vs[1].assign([3.0, 4.0, 5.0]),
+    "slots": lambda o, vs: o.variables[2].assign(mr.ones_like(o.variables[2])),
+    "constraint": lambda o, vs: setattr(vs[0], "constraint", halved),
+    "no constraint": lambda o, vs: setattr(vs[0], "constraint", None),
+    "average": lambda o, vs: setattr(o, "use_ema", True),  # Which is refused, with slots.
+    "no average": lambda o, vs: setattr(o, "use_ema", False),
+    "program": lambda o, vs: mr.function(lambda: o.apply_gradients([(vs[0] * 1.0, vs[0])]))(),
+    "some": lambda o, vs: o.apply_gradients([(None, vs[0]), (vs[1] * 1.0, vs[1])]),
+    "dtypes": lambda o, vs: o.apply_gradients([(mr.cast(v, "float64"), v) for v in vs]),
+    "shape": lambda o, vs: o.apply_gradients([(mr.ones((7,)), v) for v in vs]),
+    "twice": lambda o, vs: o.apply_gradients([(v * 1.0, v) for v in (vs[0], *vs)]),
+    "no variable": lambda o, vs: o.apply_gradients([(v * 1.0, v * 1.0) for v in vs]),
+}
+
+
+class AsUsersHaveIt(Adam):
+    """It has no plans: nobody knows what a subclass depends on."""
+
+
+def outcome(act: Callable[..., object], *args: Any) -> str:
+    try:
+        act(*args)
+    except (TypeError, ValueError) as error:
+        return str(error)
+    return ""
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from(sorted(CHANGES)), max_size=8))
+def test_planned_steps_are_like_others(changes: list[str]) -> None:
+    made = []
+    for kind in (Adam, AsUsersHaveIt):
+        starts = ([[1.0, -2.0], [0.5, 3.0]], [0.25, -0.75, 4.0])
+        vs = [mr.Variable(start, name="v", dtype="float32") for start in starts]
+        made.append((kind(0.25, name="adam"), vs))
+    for change in ["nothing", "nothing", *changes, "nothing"]:
+        results = []
+        for optimizer, vs in made:
+            texts = [outcome(CHANGES[change], optimizer, vs)]
+            texts.append(outcome(optimizer.apply_gradients, [(v * 0.5, v) for v in vs]))
+            rows = [(v, *slots) for v, slots in optimizer.slots.snapshot().values()]
+            values = [v.numpy().tobytes() for row in rows for v in row]
+            results.append((texts, int(optimizer.iterations), values))
+        assert results[0] == results[1], change
+    assert not made[1][0]._plans
+
+
+def test_plans_keep_nothing_alive() -> None:
+    v, w = mr.Variable([1.0, 2.0]), mr.Variable(3.0)
+    optimizer = Adam()
+    for _ in range(3):
+        optimizer.apply_gradients([(v * 1.0, v), (w * 1.0, w)])
+    assert optimizer._plans
+    assert not copy.copy(optimizer)._plans
+    alive = [weakref.ref(thing) for thing in (optimizer, v, w, *optimizer.variables)]
+    gc.disable()  # There are no cycles for it.
+    try:
+        del optimizer, v, w
+        assert [reference() for reference in alive] == [None] * len(alive)
+    finally:
+        gc.enable()
+
+
+def test_a_small_value_does_not_keep_what_it_was_joined_with(simulate: Simulate) -> None:
+    (gpu,) = simulate(1)
+    w, bias = mr.Variable(np.ones((64, 64), np.float32)), mr.Variable(1.0)
+    optimizer = SGD(0.5)
+
+    def step() -> mr.Tensor:
+        optimizer.apply_gradients([(mr.ones(v.shape), v) for v in (w, bias)])
+        return bias.read_value()
+
+    step()
+    before = mr.config.experimental.get_memory_info(gpu.name)["current"]
+    kept = [step() for _ in range(3)]
+    assert mr.config.experimental.get_memory_info(gpu.name)["current"] == before + 12
+    assert [float(value) for value in kept] == [0.0, -0.5, -1.0]
+
+
+@cases("dtype", ["float16", "float64"])
+def test_a_rule_above_sgd_has_the_number_in_the_dtype_of_variables(dtype: str) -> None:
+    numbers = []
+
+    class Noting(SGD):
+        def update(self, gradient: Any, value: Any, slots: Any, rate: Any, step: Any) -> Any:
+            numbers.append((step.dtype.name, float(step)))
+            return super().update(gradient, value, slots, rate, step)
+
+    Noting().apply_gradients([(1.0, mr.Variable(1.0, dtype=dtype))])
+    assert numbers == [(dtype, 1.0)]

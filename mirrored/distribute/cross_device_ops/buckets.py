@@ -38,15 +38,15 @@ class Buckets(Mapping[int, Tensor]):
     Reading one gives a view of its vector; `vector` gives several as one.
 
     Args:
-        tensors: Tensors that are alone, numbered from 0.
+        tensors: Tensors that are alone, numbered from 0; None: there is none of that number.
     """
 
-    def __init__(self, tensors: Iterable[Tensor] = ()) -> None:
-        self._places = {i: _Place(tensor, 0, tensor.spec) for i, tensor in enumerate(tensors)}
+    def __init__(self, tensors: Iterable[Tensor | None] = ()) -> None:
+        self._places = {i: _Place(t, 0, t._spec) for i, t in enumerate(tensors) if t is not None}
 
     def __getitem__(self, number: int) -> Tensor:
         vector, start, spec = self._places[number]
-        if vector.spec == spec:
+        if vector._spec == spec:
             return vector
         with only(), devices.device(vector._device):
             return ops.reshape(vector[start : start + _size(spec)], spec.shape)
