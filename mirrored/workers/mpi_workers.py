@@ -423,25 +423,27 @@ class MPIWorkers(Workers):
 
     def _accept(self, port: str) -> Any:
         """Return what connects workers with new processes, on all of them; None: nothing does."""
-        mpi, everyone, ends = self._mpi, self._layout.everyone, list[Any]()
-
-        def no_one_died() -> bool:
-            everyone.Iprobe()  # Without which MPI does not see it.
-            return not everyone.Get_failed().Get_size()
-
-        def accept() -> None:
-            operation = partial(everyone.Accept, port)
-            ends.append(replacements.connected(mpi, operation, no_one_died, self.deadline))
-            if ends[0] is None:
-                raise mpi.Exception(mpi.ERR_PROC_FAILED)
-
+        everyone = self._layout.everyone
+        accept = partial(self._connected, everyone, partial(everyone.Accept, port))
         try:
-            AgreedOperations(mpi, everyone, self.deadline)(everyone, accept)
+            return AgreedOperations(self._mpi, everyone, self.deadline)(everyone, accept)
         except WorkersLost:
-            self._left += ends
             self._meet_again(is_done=True, result=None, is_agreed=True)
             return None
-        return ends[0]
+
+    def _connected(self, comm: Any, operation: Callable[[], Any]) -> Any:
+        """Return what an operation of MPI connects; it is given up where one of a comm dies."""
+        mpi = self._mpi
+
+        def no_one_died() -> bool:
+            comm.Iprobe()  # Without which MPI does not see it.
+            return not comm.Get_failed().Get_size()
+
+        connected = replacements.connected(mpi, operation, no_one_died, self.deadline)
+        if connected is None:
+            raise mpi.Exception(mpi.ERR_PROC_FAILED)
+        self._left.append(connected)
+        return connected
 
     def _merge(self, between: Any, *, is_new: bool) -> bool:
         """Connect workers with new processes, on all of them; return whether that succeeded."""
@@ -449,8 +451,9 @@ class MPIWorkers(Workers):
         self._left += [self._layout, self._meeting, between]
         try:
             together = AgreedOperations(mpi, between, self.deadline)
-            everyone = together(between, partial(between.Merge, high=is_new))
-            everyone.Set_errhandler(mpi.ERRORS_RETURN)
+            # Open MPI 5.0.11 stays in `Merge` where another one revokes what it merges.
+            merge = partial(self._connected, between, partial(between.Merge, high=is_new))
+            everyone = together(between, merge)
             together = AgreedOperations(mpi, everyone, self.deadline)
             self._join(arrange(mpi, everyone, together), together)
         except (WorkersLost, mpi.Exception):

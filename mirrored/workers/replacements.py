@@ -24,6 +24,7 @@ from mirrored.workers.waiting import Process, processor_ticks, this_process
 
 # Seconds in which a new process begins to use MPI. Open MPI's own wait has no limit.
 _START = 60.0
+_LEAVE = 5.0  # And in which the launcher knows it then.
 _OFTEN = 0.002
 _STARTER = "MIRRORED_STARTER"  # The variable that tells a new process who started it.
 
@@ -108,9 +109,13 @@ def begin(mpi: Any) -> None:
 def leave_launcher() -> None:
     """Tell Open MPI's launcher that this new process ends as it should.
 
-    `MPI_Finalize` does so, and waits indefinitely for workers that have died.
+    `MPI_Finalize` does so, and waits indefinitely for workers that have died. Where another thread
+    begins with `MPI_Init`, the launcher does not know the process yet.
     """
-    ctypes.CDLL(_path_of("libpmix.so")).PMIx_Finalize(None, 0)
+    finalize = ctypes.CDLL(_path_of("libpmix.so")).PMIx_Finalize
+    until = time.monotonic() + _LEAVE
+    while finalize(None, 0) and time.monotonic() < until:
+        time.sleep(_OFTEN)
 
 
 def _path_of(library: str) -> str:
