@@ -65,10 +65,10 @@ def hand_over(workers: Any, variables: Sequence[Any], others: int = 0, *, is_new
         is_new: Whether this is a new process.
     """
     arrays = [_value(variable) for variable in variables]
-    made = [f"{variable.name} {variable.shape}" for variable in variables], others
+    described = [f"{variable.name} {variable.shape}" for variable in variables], others
     # There may be fewer replicas before a new process joins, and so fewer rows.
     shapes = [array.shape for array in arrays]
-    of_each = workers.gather((made, shapes), _WHAT)
+    of_each = workers.gather((described, shapes), _WHAT)
     require_state(workers, is_new=is_new)
     if any(theirs != of_each[0][0] for theirs, _ in of_each):
         finished_runs.refusal = "a program that makes variables in its steps"

@@ -427,12 +427,12 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         del options
         self._require_shared_data()
 
-        def made() -> DistributedDataset:
+        def from_function() -> DistributedDataset:
             workers = self._workers
             context = InputContext(workers.count, workers.rank, self._replicas)
             return distributed_from_function(self, dataset_fn, context)
 
-        return made() if self._is_alone else self._own(lambda: made().source)
+        return from_function() if self._is_alone else self._own(lambda: from_function().source)
 
     def _own(self, make: Callable[[], Any], parts: int = 1) -> WorkerDataset:
         """Return a dataset of this worker's own; its arguments are those of `WorkerDataset`."""

@@ -569,7 +569,7 @@ class MPIWorkers(Workers):
             try:
                 self._waiting.check_alive()
             except WorkersLost:
-                self._meet_again(is_done=True, result=None)
+                self._meet_again(is_done=self._broken is None, result=None)
                 self._notices.tell(self._notice(ENDED))
             self._notices.deliver(0.0)
             if while_they_work and self._notices.failure is not None:
