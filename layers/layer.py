@@ -5,7 +5,7 @@ A layer is a forward function plus its variables; a layer that holds others has 
 
 import contextlib
 from collections import deque
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, TypeVar, overload
@@ -371,7 +371,7 @@ class Layer(Part, _overrides.Subclassable):
     @property
     def weights(self) -> list[Variable]:
         """All variables of the layer and its sublayers, each once."""
-        return find([in_order(own) for _, own in walk_with(self, Variable)], Variable)
+        return _once(in_order(own) for _, own in walk_with(self, Variable))
 
     @property
     def variables(self) -> list[Variable]:
@@ -381,7 +381,7 @@ class Layer(Part, _overrides.Subclassable):
         """
         kinds = (Variable, SeedGenerator, Seeds)
         parts: Iterator[tuple[Layer, list[Any]]] = walk_with(self, kinds)
-        return find([with_states(layer.__state__.name, own) for layer, own in parts], Variable)
+        return _once(with_states(layer.__state__.name, own) for layer, own in parts)
 
     @property
     def trainable_weights(self) -> list[Variable]:
@@ -391,7 +391,7 @@ class Layer(Part, _overrides.Subclassable):
         # Layers inside say it for themselves, as in Keras: setting `trainable` sets theirs too, and
         # one that is thawed afterwards is trained.
         parts = walk_with(self, Variable)
-        owned = find([in_order(own) for layer, own in parts if layer.__state__.trainable], Variable)
+        owned = _once(in_order(own) for layer, own in parts if layer.__state__.trainable)
         return [variable for variable in owned if variable.trainable]
 
     @property
@@ -970,6 +970,10 @@ def within_path_of(layer: Layer) -> Within:
     if layer.__state__.path is None:
         layer.__state__.path = path_of(layer.__state__.name)
     return within_path(layer.__state__.path)
+
+
+def _once(groups: Iterable[list[Variable]]) -> list[Variable]:
+    return list({id(variable): variable for group in groups for variable in group}.values())
 
 
 def sublayers(layer: Layer) -> list[Layer]:

@@ -202,7 +202,9 @@ class Buffers:
         flat = self._bases.get(value.base)
         if flat is None:
             flat = self._bases[value.base] = self._base(value.base)
-        return flat[value.offset : value.offset + value.size].reshape(value.spec.shape)
+        if value is not value.base:
+            flat = flat[value.offset : value.offset + value.size]
+        return flat.reshape(value.spec.shape)
 
     def _base(self, base: Value) -> Any:
         if base.constant is not None:

@@ -127,6 +127,7 @@ class Node:
         replica: The replica that it belongs to, or SHARED.
         updates: Whether it was recorded after an update of variables had begun.
         after: What comes before it in every process, though it reads nothing of that.
+        flops: The additions and multiplications of the matrix products that it makes.
     """
 
     op: Op
@@ -136,11 +137,15 @@ class Node:
     replica: int
     updates: bool = False
     after: "Node | None" = None
+    flops: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        """Note in the output what computes it."""
+        """Note in the output what computes it, and count its operations."""
         if self.output.made_by is None:
             self.output.made_by = weakref.ref(self)
+        if self.op.flops is not None:
+            specs = [value.spec for value in (self.output, *self.inputs)]
+            self.flops = self.op.flops(*specs, **self.attrs)
 
     @property
     def device(self) -> Device:
@@ -151,13 +156,6 @@ class Node:
         """Return what is done before it: the nodes of its inputs, and `after`."""
         nodes = [value.node for value in self.inputs]
         return [node for node in (*nodes, self.after) if node is not None]
-
-    @property
-    def flops(self) -> int:
-        """The additions and multiplications of the matrix products that it makes."""
-        if self.op.flops is None:
-            return 0
-        return self.op.flops(self.output.spec, *[v.spec for v in self.inputs], **self.attrs)
 
     @property
     def may_refuse(self) -> bool:

@@ -199,7 +199,7 @@ def _scalars_typed(args: tuple[Any, ...]) -> tuple[Any, ...]:
     NumPy would make such an array in every call.
     """
     arrays = [arg for arg in args if isinstance(arg, np.ndarray)]
-    if not arrays:
+    if len(arrays) in (0, len(args)):
         return args
     return tuple(_scalar_like(arg, arrays[0]) for arg in args)
 

@@ -225,9 +225,8 @@ def _place_of(liveness: Liveness, base: Value, writes: list[tuple[Any, Value]]) 
     node = base.node
     if node is None or base in liveness.kept or not liveness.is_certain(node):
         return None
-    places = {
-        (variable.pinned()[0], variable.pinned()[1] - value.offset) for variable, value in writes
-    }
+    pinned = [(variable.pinned(), value.offset) for variable, value in writes]
+    places = {(storage, place - offset) for (storage, place), offset in pinned}
     if len(places) != 1 or sum(value.size for _, value in writes) != base.size:
         return None
     storage, offset = places.pop()

@@ -194,7 +194,7 @@ class _Lowering(ABC):
         if node.op.whole and backend.host_readable:
             run = functools.partial(kernel, backend.xp, out, *inputs, **attrs)
             return [*self._check_of(node, inputs), Call(run)]
-        numbers = node.op.elementwise and not any(array.ndim for array in (out, *inputs))
+        numbers = node.op.elementwise and not out.ndim and not any(x.ndim for x in inputs)
         if numbers and backend.host_readable:
             # NumPy takes less time for one element in a row than for a number without an axis.
             out, inputs = out.reshape(1), [array.reshape(1) for array in inputs]

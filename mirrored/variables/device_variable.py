@@ -4,6 +4,7 @@ An assign gives the variable another tensor, and where recorded programs need it
 one place, a read is a copy.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -249,6 +250,11 @@ class DeviceVariable(Variable, plain=True):
     def shape(self) -> TensorShape:
         """The shape of the value."""
         return self._tensor.shape
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self._tensor._spec.shape)
 
     @property
     def device(self) -> str:
