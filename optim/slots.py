@@ -193,19 +193,14 @@ class Slots:
                     f"{optimizer.name} was created. {SAME_SCOPE}"
                 )
         if new:
+            # Slots that are alike share their zeros until they get other values.
+            zeros = functools.cache(lambda shape, dtype, device: ops.zeros(shape, dtype))
+            # They are kept with their variables: what makes slots may be recorded again.
+            with ruled_by(None), optimizer._strategy.scope():
+                rows = [(v, [self._slot(v, n, zeros) for n in self._own_names(v)]) for v in new]
             # All of them or none: the device may have no room for the last one.
-            optimizer._slots.update(self._new_slots(new))
+            optimizer._slots.update({id(v): (v, tuple(slots)) for v, slots in rows})
         self._remember(variables)
-
-    def _new_slots(self, variables: Sequence[Variable]) -> Kept:
-        """Return the slots of variables, kept with these: what makes them may be recorded again."""
-        # Slots that are alike share their zeros until they get other values.
-        zeros = functools.cache(lambda shape, dtype, device: ops.zeros(shape, dtype))
-        with ruled_by(None), self._optimizer._strategy.scope():
-            return {
-                id(v): (v, tuple([self._slot(v, name, zeros) for name in self._own_names(v)]))
-                for v in variables
-            }
 
     def _remember(self, variables: Sequence[Variable]) -> None:
         """Remember the order of variables that are trained."""

@@ -221,7 +221,7 @@ def _scalar(value: float, sign: float, dtype: Any) -> Any:
 
 _LITERALS = (bool, int, str, type(None))
 # Longer programs are several functions: those of layers that are alike are one text, compiled once.
-_MOST_LINES = 60
+_LINES = 60
 
 
 class _Placeholder(str):
@@ -253,8 +253,7 @@ class _Names:
         """Return the source of a call, or of a check that ends the function where it fails."""
         if not isinstance(step, Call):
             return f"if not {self.of(step)}(): return False"
-        known = self._by_id
-        args = [known.get(id(arg)) or self.of(arg) for arg in step.args]
+        args = [self._by_id.get(id(arg)) or self.of(arg) for arg in step.args]
         if step.function is operator.setitem:
             return f"{args[0]}[{args[1]}] = {args[2]}"
         for place, key in enumerate(step.keywords, len(args) - len(step.keywords)):
@@ -275,9 +274,8 @@ def make_function(
     steps: list[Call | Callable[[], bool]] = list(calls)
     for count, check in sorted(stop_after, key=lambda pair: -pair[0]):
         steps.insert(count, check)
-    if len(steps) > _MOST_LINES:
-        starts = range(0, len(steps), _MOST_LINES)
-        steps = [_function(steps[start : start + _MOST_LINES]) for start in starts]
+    if len(steps) > _LINES:
+        steps = [_function(steps[i : i + _LINES]) for i in range(0, len(steps), _LINES)]
     return _function(steps)
 
 

@@ -23,7 +23,9 @@ class Liveness:
     Attributes:
         graph: The graph.
         nodes: In the order of the schedule; a node's place there is its position.
+        replicas: Whose each node is, as it runs.
         position: The position of each node.
+        begins: The position of the first node that may run at the time of each node.
         ends: Up to when each node reads: as long as its group, or its kernel, runs.
         group: The fused group of each node that is in one.
         together: For each node that one kernel computes with others, all of them in order.
@@ -34,7 +36,7 @@ class Liveness:
     def __init__(self, graph: Graph, schedule: Schedule) -> None:
         self.graph = graph
         launches = list(schedule.launches())
-        self._replicas = {node: launch.replica for launch in launches for node in launch.nodes()}
+        self.replicas = {node: launch.replica for launch in launches for node in launch.nodes()}
         self.nodes: list[Node] = list(schedule.nodes())
         self.position = {node: i for i, node in enumerate(self.nodes)}
         self.group: dict[Node, FusedGroup] = {
@@ -57,10 +59,9 @@ class Liveness:
             or (node.may_refuse and not (graph.labels_checked and node.op.of_labels))
         ]
         self._phase_end, self._first_write = self._phases(schedule)
-        several = (*self.group, *self.together)
-        self.ends = self.position | {node: self._phase_end[node] for node in several}
+        self.ends = self.position | {n: self._phase_end[n] for n in (*self.group, *self.together)}
         self._until = self._running(schedule)
-        self._begin, self._meeting = self._meetings(schedule)
+        self.begins, self._meeting = self._meetings(schedule)
         self.reads: dict[Value, list[tuple[Node, Value]]] = {}
         for node in self.nodes:
             for value in node.inputs:
@@ -110,10 +111,6 @@ class Liveness:
         beside_checks = any(self.is_beside(check, node) for check in self._checks)
         return self.position[node] >= self._first_write and not beside_checks
 
-    def begin_beside(self, node: Node) -> int:
-        """Return the position of the first node that may run at the time of this one."""
-        return self._begin[node]
-
     def last_read(self, base: Value, defined: int) -> int:
         """Return the position of the last node that needs a base value, written at `defined`."""
         if base in self.kept:
@@ -124,7 +121,7 @@ class Liveness:
         for node, _ in self.reads.get(base, ()):
             # A group's nodes take turns, piece by piece. Another replica runs side by side with
             # what comes later in its phase.
-            alike = self._replicas[node] in (own, SHARED)
+            alike = self.replicas[node] in (own, SHARED)
             last = max(last, self.ends[node] if alike else self._meeting[node])
             if node in self._until:
                 last = max(last, self._until[node])
@@ -167,15 +164,11 @@ class Liveness:
     def is_beside(self, node: Node, other: Node) -> bool:
         """Return whether two nodes may run at the same time."""
         alike = self._meeting[node] == self._meeting[other]
-        return alike and self.replica(node) != self.replica(other)
-
-    def replica(self, node: Node) -> int:
-        """Return whose a node is, as it runs."""
-        return self._replicas[node]
+        return alike and self.replicas[node] != self.replicas[other]
 
     def replica_of(self, value: Value) -> int:
         """Return whose a base value is."""
-        return value.replica if value.node is None else self._replicas[value.node]
+        return value.replica if value.node is None else self.replicas[value.node]
 
 
 def may_overwrite(node: Node, value: Value) -> bool:

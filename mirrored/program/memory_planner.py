@@ -148,7 +148,7 @@ class MemoryPlanner:
         for value in self._constants():
             plan.blocks[value] = Block(value.device, CONSTANTS, value.nbytes, -1, FOREVER)
         for i, node in enumerate(self._liveness.nodes):
-            out, replica = node.output, liveness.replica(node)
+            out, replica = node.output, liveness.replicas[node]
             if out in in_place:
                 storage, offset = in_place[out]
                 place = offset * out.spec.dtype.itemsize
@@ -197,7 +197,7 @@ class MemoryPlanner:
                 ):
                     if block.replica != whole.replica:
                         # Its memory is in use while others run beside it.
-                        block.start = min(block.start, self._liveness.begin_beside(maker))
+                        block.start = min(block.start, self._liveness.begins[maker])
                     block.become_part(whole, place)
                 place += value.nbytes
 
@@ -269,7 +269,7 @@ class MemoryPlanner:
         if parent is not None:
             if block.replica != parent.replica:  # As where parts are placed.
                 makers = [other.node for other in self._values[block] if other.node is not None]
-                beside = map(self._liveness.begin_beside, makers)
+                beside = map(self._liveness.begins.__getitem__, makers)
                 into.start = min([into.start, *beside])
             if into.parent is None:
                 self._parts[parent].append(into)
