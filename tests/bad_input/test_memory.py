@@ -139,7 +139,9 @@ def test_out_of_memory_at_every_place(
     if eager:
         assert set(places) >= {"transfer", "forward", "backward", "update"}
     else:
-        assert set(places) >= set(RECORDED.values())
+        # Slots share their zeros at first: those of one replica fit into what its weights needed.
+        always = set(RECORDED.values()) - ({"slots"} if replicas == 1 else set())
+        assert set(places) >= always
     # With the memory free again, training is what it would have been.
     train(model, **options)
     assert state(model) == state(reference)
