@@ -21,7 +21,6 @@ html_title = "mirrored"
 extensions = [
     "myst_nb",
     "sphinx.ext.intersphinx",
-    "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "navigation",
     "outside_pages",

@@ -71,16 +71,19 @@ def test_workers_equal_one_replica(two_workers: dict[str, list[Any]]) -> None:
 @needs_mpi
 @pytest.mark.slow
 def test_three_workers_equal_one_replica(three_workers: dict[str, list[Any]]) -> None:
-    check(cases()[: len(SIZES)], OTHER_WAYS, three_workers["trained"])
+    check(cases()[QUICK : len(SIZES)], OTHER_WAYS, three_workers["trained"])
 
 
 @pytest.mark.behaviour("workers-equal-one")
 @needs_mpi
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("layout", "hosts", "rows"),
-    [((4,), None, range(3, 5)), ((2, 2), "a,b", range(1, 3))],
-    ids=["4", "2 2"],
+    [
+        pytest.param((4,), None, range(3, 4), id="4", marks=pytest.mark.slow),
+        pytest.param((2, 2), "a,b", range(1, 2), id="2 2", marks=pytest.mark.slow),
+        pytest.param((4,), None, range(4, 5), id="4, other cases", marks=pytest.mark.long),
+        pytest.param((2, 2), "a,b", range(2, 3), id="2 2, other cases", marks=pytest.mark.long),
+    ],
 )
 def test_any_layout_of_workers_equals_one_replica(
     layout: tuple[int, ...], hosts: str | None, rows: range, tmp_path: Path

@@ -264,7 +264,11 @@ class Links(SphinxPostTransform):
         described = self.env.domains.python_domain.objects
         outside = addresses(self.env)
         for node in list(self.document.findall(addnodes.pending_xref)):
-            if node.get("refdomain") == "py" and node["reftarget"] not in described:
+            if node.get("refdomain") != "py":
+                continue
+            if node["reftarget"] in described:
+                node["reftype"] = "obj"  # Else Sphinx searches all entries for a type alias.
+            else:
                 address = outside.get(node["reftarget"])
                 node.replace_self(
                     outside_link(address, node.children) if address else node.children

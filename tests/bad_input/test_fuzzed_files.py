@@ -14,7 +14,7 @@ import pytest
 from fuzzed_readers import FORMATS, Reader
 
 pytestmark = pytest.mark.forks
-COUNTS = {"safetensors": 150, "checkpoint": 70}  # Others take longer.
+COUNTS = {"safetensors": 80, "checkpoint": 40}  # Others take longer.
 SECONDS = float(os.environ.get("MIRRORED_FUZZ_SECONDS", "3600")) / len(FORMATS)
 
 
@@ -42,7 +42,7 @@ def test_damaged_files(name: str, tmp_path: Path) -> None:
         assert reader.read_count == 1
         reader.read(reader.format.layout.pack(reader.parts), fits=True)
         assert reader.read_count == 2
-        for _ in range(COUNTS.get(name, 30)):
+        for _ in range(COUNTS.get(name, 15)):
             data, fits = reader.damaged(rng)
             latest.write_bytes(data)  # What to look at if this ends the process.
             signal.alarm(20)

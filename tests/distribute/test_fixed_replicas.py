@@ -243,7 +243,7 @@ def test_bits_do_not_depend_on_the_place(drawn: tuple[Case, Place]) -> None:
 
 @pytest.mark.parametrize(
     "examples",
-    [pytest.param(8, marks=pytest.mark.slow), pytest.param(500, marks=pytest.mark.long)],
+    [pytest.param(4, marks=pytest.mark.slow), pytest.param(500, marks=pytest.mark.long)],
 )
 def test_bits_do_not_depend_on_many_places(examples: int) -> None:
     settings(max_examples=examples)(given(drawn=training_runs())(check_case))()

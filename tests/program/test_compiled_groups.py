@@ -39,8 +39,14 @@ def trained(rule: str, replicas: int, bits: Any) -> Any:
     return history.history["loss"], bits(model.get_weights())
 
 
-@pytest.mark.parametrize("replicas", [1, 2])
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(
+    ("rule", "replicas"),
+    [
+        pytest.param(rule, replicas, marks=[pytest.mark.long] * ((i + replicas) % 2))
+        for i, rule in enumerate(RULES)
+        for replicas in (1, 2)
+    ],
+)
 def test_training(
     rule: str, replicas: int, compiled: dict[str, Any], bits: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

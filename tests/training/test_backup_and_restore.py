@@ -217,7 +217,7 @@ def stored(folder: Path, part: str) -> Any:
         *[
             pytest.param(name, ends, marks=mark)
             for mark, ends in (
-                (pytest.mark.slow, [("epoch", 7), (1, 6)]),
+                (pytest.mark.slow, [(1, 6)]),
                 (pytest.mark.long, [*itertools.product(["epoch", 1, 3, 5], range(1, 10))]),
             )
             for name in DATA

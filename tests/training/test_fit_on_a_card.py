@@ -225,7 +225,7 @@ def make_loop(model: mr.Model, strategy: mr.MirroredStrategy) -> Callable[[], ob
         ("two", 23),
         *[
             pytest.param(layout, every, marks=pytest.mark.slow)
-            for layout, every in {"two": 3, "one": 1, "three": 5, "host": 3, "loop": 1}.items()
+            for layout, every in {"two": 7, "one": 3, "three": 13, "host": 7, "loop": 2}.items()
         ],
         *[pytest.param(layout, 1, marks=pytest.mark.long) for layout in ("two", "three", "host")],
     ],

@@ -16,7 +16,7 @@ PARTS = ["sums are right", "sums_meanwhile are right", "gathers are right", "bro
     [
         pytest.param(3, ("a", "b"), (0, 1, 0), id="hosts of two and one"),
         pytest.param(4, ("a", "b"), (0, 1, 0, 1), id="hosts of two", marks=pytest.mark.slow),
-        pytest.param(3, (), (0, 1, 2), id="a host of three", marks=pytest.mark.slow),
+        pytest.param(3, (), (0, 1, 2), id="a host of three", marks=pytest.mark.long),
     ],
 )
 def test_sums_gathers_and_broadcasts(

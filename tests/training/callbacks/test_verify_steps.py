@@ -88,7 +88,7 @@ def _break_card(
 
 def _trained(callbacks: list[Any], **options: Any) -> list[Any]:
     model = _make(**options)
-    history = model.fit(X, Y, batch_size=8, epochs=3, verbose=0, callbacks=callbacks)
+    history = model.fit(X, Y, batch_size=8, epochs=2, verbose=0, callbacks=callbacks)
     variables = [*model.variables, *model.optimizer.variables]
     values = [copy.numpy() for variable in variables for copy in copies_of(variable)]
     return [*values, mr.random.uniform((3,)).numpy(), *history.history.values()]
@@ -96,7 +96,13 @@ def _trained(callbacks: list[Any], **options: Any) -> list[Any]:
 
 @pytest.mark.parametrize(
     ("devices", "options"),
-    [(1, {}), (2, {}), (3, {}), (2, {"replicas": 4}), (2, {"policy": "mixed_bfloat16"})],
+    [
+        (1, {}),
+        (2, {}),
+        (2, {"replicas": 4}),
+        (2, {"policy": "mixed_bfloat16"}),
+        pytest.param(3, {}, marks=pytest.mark.long),
+    ],
 )
 def test_a_verified_run_has_the_bits_of_another(
     devices: int, options: dict[str, Any], start: Start
@@ -111,7 +117,12 @@ def test_a_verified_run_has_the_bits_of_another(
 @pytest.mark.behaviour("verify-steps")
 @pytest.mark.parametrize(
     ("devices", "wrong", "found"),
-    [(2, "GPU:1", None), (3, "GPU:0", "GPU:0"), (3, "GPU:1", "GPU:1"), (4, "GPU:2", "GPU:2")],
+    [
+        (2, "GPU:1", None),
+        (3, "GPU:0", "GPU:0"),
+        pytest.param(3, "GPU:1", "GPU:1", marks=pytest.mark.long),
+        pytest.param(4, "GPU:2", "GPU:2", marks=pytest.mark.long),
+    ],
 )
 def test_a_device_that_is_always_wrong_is_named(
     devices: int, wrong: str, found: str | None, start: Start

@@ -91,7 +91,7 @@ def forked(act: Callable[[], object], strace: list[str]) -> int:
 @pytest.mark.parametrize(
     "way",
     [
-        pytest.param(way, id=name, marks=pytest.mark.long if "Keras" in name else pytest.mark.slow)
+        pytest.param(way, id=name, marks=pytest.mark.slow if "async" in name else pytest.mark.long)
         for name, way in WAYS.items()
     ],
 )
