@@ -289,7 +289,7 @@ def test_a_recorded_function_without_room(simulate: Callable[..., Any]) -> None:
     ("count", "every", "options"),
     [
         (2, 3, {}),
-        pytest.param(3, 4, {"steps_per_execution": 2}, marks=pytest.mark.slow),
+        pytest.param(3, 1, {"steps_per_execution": 2}, marks=pytest.mark.slow),
         pytest.param(2, 13, {"run_eagerly": True}, marks=pytest.mark.slow),
     ],
 )
