@@ -97,11 +97,15 @@ def begin(mpi: Any) -> None:
 
     if starter is not None and this is not None and starter.namespace == this.namespace:
         threading.Thread(target=watch, daemon=True).start()
+    os.putenv("OMPI_MCA_mpi_initial_errhandler", "mpi_errors_return")
     # mpi4py lets no other thread of Python work meanwhile.
-    ctypes.CDLL(_path_of("libmpi.so")).MPI_Init_thread(
+    error = ctypes.CDLL(_path_of("libmpi.so")).MPI_Init_thread(
         *(None, None, mpi.THREAD_MULTIPLE, ctypes.byref(ctypes.c_int()))
     )
     began.set()
+    if error:  # The worker that started it has died.
+        leave_launcher()
+        os._exit(0)
     for comm in (mpi.COMM_SELF, mpi.COMM_WORLD):
         comm.Set_errhandler(mpi.ERRORS_RETURN)
 
