@@ -89,6 +89,7 @@ WAITS = {
     "workers/launch.py:_wait_until_all_workers_have_started": Wait("the start of all workers"),
     "workers/layout.py:_meet": Wait("all workers to connect", "began"),
     "workers/layout.py:arrange": Wait("all workers to connect"),
+    "workers/layout.py:lay_out": Wait("all workers to connect"),
     "workers/meeting.py:Meeting.__init__": Wait("all workers to connect"),
     "workers/mpi_workers.py:MPIWorkers._all_end": Wait("the end of the other workers", "began"),
     "workers/mpi_workers.py:MPIWorkers._join": Wait("the other workers of this host"),
