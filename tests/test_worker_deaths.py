@@ -300,6 +300,7 @@ def test_deaths_at_random_moments_leave_what_one_device_leaves(seed: int, tmp_pa
         pytest.param(
             [("fit", 8, [Death(rank, "in a callback", 5) for rank in (2, 3)])], id="all of a host"
         ),
+        pytest.param([("loop", 8, [Death(3, "in a gather", 25, signal.SIGSTOP)])], id="a hang"),
     ],
 )
 def test_deaths_on_two_hosts_leave_what_one_device_leaves(runs: Any, tmp_path: Path) -> None:
