@@ -226,9 +226,9 @@ def test_new_processes_take_the_places_of_workers_that_die(tmp_path: Path) -> No
 
 @pytest.mark.openmpi
 def test_new_processes_join_loops_and_count_as_the_others(tmp_path: Path) -> None:
-    """They join a loop of recorded and eager steps, and a fit whose replicas count."""
+    """They join a loop of recorded and eager steps, which have data of their own, and a fit."""
     for kind, death in (
-        ("loop", Death(0, "before a sum", 3)),
+        ("loop", Death(0, "in a callback", 5)),
         ("count", Death(1, "in a callback", 3)),
     ):
         (tmp_path / kind).mkdir()

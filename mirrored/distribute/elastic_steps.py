@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from mirrored import _nest
 from mirrored.data.dataset_iterators import PositionedIterator
 from mirrored.distribute.finished_runs import finished_runs
 from mirrored.distribute.loop_joining import join_loop
 from mirrored.distribute.multi_worker_strategy import reform_all, that_go_on
+from mirrored.distribute.per_replica import PerReplica
 from mirrored.errors import WorkerError, WorkersChangedError
 from mirrored.ops.random import mark_streams
 from mirrored.program.variable_access import noting_commits
@@ -16,6 +17,7 @@ from mirrored.variables.device_variable import Undone
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Iterators: TypeAlias = Sequence[PositionedIterator]
 
 
 def elastic(function: Callable[P, R]) -> Callable[P, R]:
@@ -34,7 +36,8 @@ def elastic(function: Callable[P, R]) -> Callable[P, R]:
             one recorded function may write variables, and it is called last.
 
     Raises:
-        ValueError: The position of an iterator is not known, as of a generator.
+        ValueError: The position of an iterator is not known, as of a generator; or an argument has
+            values of each replica, such as a batch.
         WorkerError: Workers have died after a recorded function wrote variables, so that the step
             cannot be taken again; or fewer than `min_workers` are left.
 
@@ -56,11 +59,9 @@ def elastic(function: Callable[P, R]) -> Callable[P, R]:
         (None, None, 10.0)
     """
 
-    def taken(args: Any, kwargs: Any, strategies: Sequence[Any]) -> R:
-        leaves = _nest.flatten((args, kwargs))
-        iterators = [leaf for leaf in leaves if isinstance(leaf, PositionedIterator)]
+    def taken(args: Any, kwargs: Any, strategies: Sequence[Any], iterators: Iterators) -> R:
         if strategies[0].replaces_workers:
-            join_loop(strategies, iterators)
+            join_loop(strategies)
         marks = [iterator.mark() for iterator in iterators]
         while True:
             back = mark_streams()
@@ -88,16 +89,29 @@ def elastic(function: Callable[P, R]) -> Callable[P, R]:
         strategies = that_go_on()
         if not strategies:
             return function(*args, **kwargs)
+        leaves = _nest.flatten((args, kwargs))
+        if any(isinstance(leaf, PerReplica) for leaf in leaves):
+            raise ValueError(
+                "A batch that was taken before an elastic step cannot be shared out again where "
+                "workers die. Received: arguments with values of each replica. Pass the iterator, "
+                "as of `iter(dataset)`, and call `next` on it within the step."
+            )
+        iterators = [leaf for leaf in leaves if isinstance(leaf, PositionedIterator)]
         if not strategies[0].replaces_workers:
-            return taken(args, kwargs, strategies)
+            return taken(args, kwargs, strategies, iterators)
 
         def ended() -> Any:
+            result, error = None, None
             try:
-                return taken(args, kwargs, strategies), None
-            except StopIteration as error:  # The data have ended: no failure.
-                return None, error
+                result = taken(args, kwargs, strategies, iterators)
+            except StopIteration as end:  # The data have ended: no failure.
+                error = end
+            return result, error, [iterator.state for iterator in iterators]
 
-        _, (result, error) = finished_runs.run(strategies[0].workers, ended)
+        was_over, (result, error, places) = finished_runs.run(strategies[0].workers, ended)
+        if was_over:
+            for iterator, place in zip(iterators, places, strict=True):
+                iterator.restore(place)
         if error is not None:
             raise error
         return result  # type: ignore[no-any-return]

@@ -95,15 +95,16 @@ class GraphLines:
 
     def _lines(self, chosen: Collection[int]) -> Iterator[str]:
         numbers: dict[int, int] = {}
-        storages: dict[int, int] = {}
+        places: dict[tuple[int, int], int] = {}
 
         def text(value: Value) -> str:
             node = value.node
             if value.constant is not None or value.data is not None:
                 return self._constant(value)
             if value.base.storage is not None:
-                number = storages.setdefault(id(value.base.storage), len(storages))
-                return f"variables {number}[{value.offset}:{value.offset + value.size}]"
+                # Offsets depend on which functions were recorded before: a new process has not all.
+                place = id(value.base.storage), value.offset
+                return f"variables {places.setdefault(place, len(places))}[:{value.size}]"
             if node is None:
                 return f"input {self._inputs.get(id(value.base), '')}"
             if node.op is COPY:

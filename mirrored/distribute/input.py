@@ -238,6 +238,21 @@ class DistributedIterator(PositionedIterator):
         self._lists.close()
         self._ahead.clear()
 
+    def peek(self, place: int) -> Any:
+        """Return an element that is still to come; see `PeekingIterator`."""
+        self._share_again()
+        return super().peek(place)
+
+    def __next__(self) -> Any:
+        """Return the next batch; see `PeekingIterator`."""
+        self._share_again()
+        return super().__next__()
+
+    def _share_again(self) -> None:
+        """Take the parts of the replicas that this worker has now, where workers have changed."""
+        if self._generation != self._strategy.generation:
+            self.mark()()
+
     def produce(self) -> list[Any]:
         """Return the next batches, on the replicas' devices."""
         steps = next(self._lists)
@@ -246,6 +261,7 @@ class DistributedIterator(PositionedIterator):
 
     def _open(self, position: Position) -> None:
         strategy = self._strategy
+        self._generation = strategy.generation
         join = _joining(strategy.devices, strategy.num_replicas_in_sync)
         self._lists = self._steps(strategy.sharing, join, position)
 

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored._host_streams import host_streams, set_host_streams
-from mirrored.data.dataset_iterators import PositionedIterator
 from mirrored.distribute.finished_runs import finished_runs
 from mirrored.distribute.on_read_variables import SyncOnReadVariable
 from mirrored.errors import WorkerError
@@ -17,12 +16,11 @@ from mirrored.ops.random import generators, global_state, restore_global_state
 _WHAT = "the state of a run"  # As errors of workers call it.
 
 
-def join_loop(strategies: Sequence[Any], iterators: Sequence[PositionedIterator]) -> None:
+def join_loop(strategies: Sequence[Any]) -> None:
     """Start processes in place of dead workers, or join the others in a new process.
 
     Args:
         strategies: Those that replace workers, in the order in which they were made.
-        iterators: What the next step takes batches from.
     """
     workers = strategies[0].workers
     is_new = workers.welcome is not None
@@ -38,9 +36,8 @@ def join_loop(strategies: Sequence[Any], iterators: Sequence[PositionedIterator]
     if not hand_over(workers, variables, len(streams), is_new=is_new):
         return
     seeds = [generator.state for generator in streams]
-    places = [iterator.state for iterator in iterators]
-    state = global_state(), host_streams(), seeds, places
-    of_all, of_host, seeds, places = workers.gather(state, _WHAT)[0]
+    state = global_state(), host_streams(), seeds
+    of_all, of_host, seeds = workers.gather(state, _WHAT)[0]
     require_state(workers, is_new=is_new)
     if is_new:
         restore_global_state(of_all)
@@ -49,8 +46,6 @@ def join_loop(strategies: Sequence[Any], iterators: Sequence[PositionedIterator]
             generator.restore(seed)
     for strategy in strategies:
         strategy.reform()
-    for iterator, place in zip(iterators, places, strict=True):
-        iterator.restore(place)
 
 
 def hand_over(workers: Any, variables: Sequence[Any], others: int = 0, *, is_new: bool) -> bool:

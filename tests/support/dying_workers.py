@@ -211,8 +211,11 @@ def loop(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
         optimizer = mr.optimizers.SGD(0.1, momentum=0.9)
         optimizer.build(model.trainable_variables)
         seen, total = mr.metrics.Sum(), mr.metrics.Sum()
-    dataset = mr.data.Dataset.from_tensor_slices((x, y)).shuffle(60, seed=3).batch(12).repeat()
-    batches = iter(strategy.experimental_distribute_dataset(dataset))
+    dataset = mr.data.Dataset.from_tensor_slices((x, y)).shuffle(60).batch(12)
+    recorded_data, eager_data = map(
+        strategy.experimental_distribute_dataset, (dataset, dataset.repeat())
+    )
+    eager_batches = iter(eager_data)
 
     def of_replica(x: Any, y: Any) -> Any:
         with mr.GradientTape() as tape:
@@ -239,7 +242,9 @@ def loop(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
     losses = []
     for number in range(12):
         time.sleep(0.02)  # For deaths at random.
-        losses.append(step(batches) if number % 4 else eager_step(batches))
+        if number % 5 == 0:  # Another pass.
+            batches = iter(recorded_data)
+        losses.append(step(batches) if number % 4 else eager_step(eager_batches))
         total.update_state(losses[-1])
     own = [*model.get_weights(), *(variable.numpy() for variable in optimizer.variables)]
     arrays = {f"weight {i}": value for i, value in enumerate(own)}
