@@ -142,6 +142,9 @@ class Company(Protocol):
     def of_all(self, value: Any, what: str) -> list[Any]:
         """Return the small object of each process, that of the writer first."""
 
+    def as_before(self, find: Callable[[], _Value]) -> _Value:
+        """Return a function's result; in a process that joins later, the others' at this place."""
+
 
 _company: Company | None = None
 _alone: ContextVar[bool] = ContextVar("mirrored_files_alone", default=False)
@@ -241,6 +244,18 @@ def of_all(value: _Value, what: str) -> list[_Value]:
     """
     others = _others()
     return [value] if others is None else others.of_all(value, what)
+
+
+def as_before(find: Callable[[], _Value]) -> _Value:
+    """Return what a function finds in files; all that train together call it.
+
+    A process that joins later gets what the others found, so that it takes the same way as they.
+
+    Args:
+        find: The function.
+    """
+    others = _others()
+    return find() if others is None else others.as_before(find)
 
 
 def agree(what: str, error: BaseException | None = None) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mirrored import devices
+from mirrored.distribute.finished_runs import finished_runs
 from mirrored.distribute.graph_lines import GraphLines, is_over_workers
 from mirrored.errors import WorkerError
 from mirrored.ops.rng_state import RngState, global_rng_state, set_global_rng_state
@@ -216,3 +217,12 @@ class WorkerFiles:
             what: What errors call it.
         """
         return self._workers.gather(value, what)
+
+    def as_before(self, find: Callable[[], Any]) -> Any:
+        """Return a function's result; in a process that joins later, the others' at this place.
+
+        Args:
+            find: The function.
+        """
+        replaces = self._workers.on_failure == "replace"
+        return finished_runs.run(self._workers, find)[1] if replaces else find()

@@ -201,7 +201,6 @@ def train(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
 
 def loop(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
     """Return what a custom training loop leaves: its steps are taken again where workers die."""
-    del folder
     random = np.random.default_rng(1)
     x, y = random.normal(size=(60, 6)), random.normal(size=(60, 1))
     mr.keras.utils.set_random_seed(6)
@@ -216,6 +215,7 @@ def loop(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
         strategy.experimental_distribute_dataset, (dataset, dataset.repeat())
     )
     eager_batches = iter(eager_data)
+    manager = mr.train.CheckpointManager(mr.train.Checkpoint(model=model), folder, max_to_keep=1)
 
     def of_replica(x: Any, y: Any) -> Any:
         with mr.GradientTape() as tape:
@@ -240,12 +240,14 @@ def loop(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
 
     killer.arm()
     losses = []
-    for number in range(12):
+    for number in range(6 if manager.latest_checkpoint else 0, 12):  # As programs that go on.
         time.sleep(0.02)  # For deaths at random.
         if number % 5 == 0:  # Another pass.
             batches = iter(recorded_data)
         losses.append(step(batches) if number % 4 else eager_step(eager_batches))
         total.update_state(losses[-1])
+        if number == 5:
+            manager.save()
     own = [*model.get_weights(), *(variable.numpy() for variable in optimizer.variables)]
     arrays = {f"weight {i}": value for i, value in enumerate(own)}
     return {**arrays, "seen": float(seen.result()), "sum": float(total.result()), "steps": losses}

@@ -17,6 +17,7 @@ from mirrored import devices
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._files import (
+    as_before,
     as_path,
     remove_leftovers,
     settle,
@@ -467,7 +468,7 @@ def latest_checkpoint(checkpoint_dir: PathLike) -> str | None:
         ...     mr.train.latest_checkpoint(folder) == path
         True
     """
-    return latest_in(checkpoint_dir)
+    return as_before(lambda: latest_in(checkpoint_dir))
 
 
 def is_of_series(name: str, prefix: str | None) -> bool:
@@ -586,7 +587,7 @@ class CheckpointManager:
     @property
     def latest_checkpoint(self) -> str | None:
         """The path of the file of this series that was saved last; None if there is none."""
-        return latest_in(self._directory, self._name)
+        return as_before(lambda: latest_in(self._directory, self._name))
 
     def save(self, checkpoint_number: int | None = None, *, asynchronous: bool = False) -> str:
         """Write a checkpoint, delete those that are too many, and return its path.
