@@ -7,6 +7,9 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+from mirrored import _nest
+from mirrored.variables import Variable
+
 _MOST = 1 << 26  # The bytes of results that are kept.
 
 
@@ -57,6 +60,9 @@ class FinishedRuns:
 
     def _keep(self, result: Any) -> None:
         if self.refusal:
+            return
+        if any(isinstance(leaf, Variable) for leaf in _nest.flatten(result)):
+            self.refusal = "a result with variables, of which a new process has its own"
             return
         try:
             self.results.append(pickle.dumps(result))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored._host_streams import host_streams, set_host_streams
+from mirrored._logging import logger
 from mirrored.distribute.finished_runs import finished_runs
 from mirrored.distribute.on_read_variables import SyncOnReadVariable
 from mirrored.errors import WorkerError
@@ -67,6 +68,8 @@ def hand_over(workers: Any, variables: Sequence[Any], others: int = 0, *, is_new
     require_state(workers, is_new=is_new)
     if any(theirs != of_each[0][0] for theirs, _ in of_each):
         finished_runs.refusal = "a program that makes variables in its steps"
+        if workers.is_chief:
+            logger.warning("New processes end again: they belong to %s.", finished_runs.refusal)
         if is_new:
             workers.leave()
         return False
