@@ -6,6 +6,7 @@ International Journal of High Performance Computing Applications 27(3), 2013.
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -85,7 +86,8 @@ class AgreedOperations:
         result, is_agreed = None, np.ones(1, np.intc)
         try:
             result = operation()
-        except self._mpi.Exception:
+        # MPI may return what a worker that has died sent in part; the agreement tells of its death.
+        except (self._mpi.Exception, pickle.UnpicklingError, EOFError):
             is_agreed[0] = 0
             comm.Revoke()  # Others may wait in it.
         try:
