@@ -33,12 +33,15 @@ class FinishedRuns:
     def run(self, workers: Any, take: Callable[[], Any], model: Any = None) -> tuple[bool, Any]:
         """Return whether a new process got a result of the others, and the result.
 
+        Where no processes start in place of dead workers, nothing is kept.
+
         Args:
-            workers: The workers, which replace those that die.
+            workers: The workers.
             take: Takes the run.
             model: The model that runs; None: not one alone.
         """
-        if self._is_running:  # Callbacks may start other runs.
+        # Callbacks may start other runs.
+        if self._is_running or workers.on_failure != "replace":
             return False, take()
         known = [] if workers.welcome is None else workers.welcome[0]
         if len(self.results) < len(known):

@@ -25,7 +25,6 @@ from mirrored.distribute.cross_device_ops.buckets import by_replica
 from mirrored.distribute.cross_device_ops.collectives import per_replica_copies
 from mirrored.distribute.cross_device_ops.connections import Cards, agreed, cards_of
 from mirrored.distribute.cross_device_ops.options import ReduceOp
-from mirrored.distribute.finished_runs import finished_runs
 from mirrored.distribute.global_batch import assumed_replicas, global_batch
 from mirrored.distribute.graph_lines import GATHERED, OF_FIRST
 from mirrored.distribute.input import DistributedDataset, InputContext, distributed_from_function
@@ -149,12 +148,10 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         self._local_ops = self._cross_device_ops
         self._number_replicas()
         if workers.count > 1:
-            keep_company(WorkerFiles(workers))
-            draw_alike(self._agreed if self.replaces_workers else workers.gather)
-
-    def _agreed(self, own: Any, what: str) -> list[Any]:
-        """Return what the first worker has, in a new process too: it had that one at this place."""
-        return [finished_runs.run(self._workers, lambda: self._workers.gather(own, what)[0])[1]]
+            files = WorkerFiles(workers)
+            keep_company(files)
+            # A new process gets what the first worker had at this place.
+            draw_alike(lambda own, what: files.as_before(lambda: files.of_all(own, what)))
 
     def _number_replicas(self) -> None:
         """Number the replicas of all workers, and connect them."""

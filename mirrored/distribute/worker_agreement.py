@@ -224,5 +224,4 @@ class WorkerFiles:
         Args:
             find: The function.
         """
-        replaces = self._workers.on_failure == "replace"
-        return finished_runs.run(self._workers, find)[1] if replaces else find()
+        return finished_runs.run(self._workers, find)[1]

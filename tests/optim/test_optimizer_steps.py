@@ -272,21 +272,21 @@ def outcome(act: Callable[..., object], *args: Any) -> str:
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from(sorted(CHANGES)), max_size=8))
 def test_planned_steps_are_like_others(changes: list[str]) -> None:
-    made = []
+    optimizers = []
     for kind in (Adam, AsUsersHaveIt):
         starts = ([[1.0, -2.0], [0.5, 3.0]], [0.25, -0.75, 4.0])
         vs = [mr.Variable(start, name="v", dtype="float32") for start in starts]
-        made.append((kind(0.25, name="adam"), vs))
+        optimizers.append((kind(0.25, name="adam"), vs))
     for change in ["nothing", "nothing", *changes, "nothing"]:
         results = []
-        for optimizer, vs in made:
+        for optimizer, vs in optimizers:
             texts = [outcome(CHANGES[change], optimizer, vs)]
             texts.append(outcome(optimizer.apply_gradients, [(v * 0.5, v) for v in vs]))
             rows = [(v, *slots) for v, slots in optimizer.slots.snapshot().values()]
             values = [v.numpy().tobytes() for row in rows for v in row]
             results.append((texts, int(optimizer.iterations), values))
         assert results[0] == results[1], change
-    assert not made[1][0]._plans
+    assert not optimizers[1][0]._plans
 
 
 def test_plans_keep_nothing_alive() -> None:

@@ -199,14 +199,19 @@ def train(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
     return {**arrays, "results": np.array(evaluated), "outputs": predicted, "steps": hooks.steps}
 
 
+def _with_dropout() -> Any:
+    """Return a network from 6 numbers to one."""
+    layers = [mr.layers.Dense(7, "tanh"), mr.layers.Dropout(0.3), mr.layers.Dense(1)]
+    return mr.Sequential([mr.layers.Input(shape=(6,)), *layers])
+
+
 def loop(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
     """Return what a custom training loop leaves: its steps are taken again where workers die."""
     random = np.random.default_rng(1)
     x, y = random.normal(size=(60, 6)), random.normal(size=(60, 1))
     mr.keras.utils.set_random_seed(6)
     with strategy.scope():
-        layers = [mr.layers.Dense(7, "tanh"), mr.layers.Dropout(0.3), mr.layers.Dense(1)]
-        model = mr.Sequential([mr.layers.Input(shape=(6,)), *layers])
+        model = _with_dropout()
         optimizer = mr.optimizers.SGD(0.1, momentum=0.9)
         optimizer.build(model.trainable_variables)
         seen, total = mr.metrics.Sum(), mr.metrics.Sum()
@@ -351,8 +356,7 @@ def resize(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
     x, y = random.normal(size=(53, 6)), random.normal(size=(53, 1))
     mr.keras.utils.set_random_seed(8)
     with strategy.scope():
-        layers = [mr.layers.Dense(7, "tanh"), mr.layers.Dropout(0.3), mr.layers.Dense(1)]
-        model = mr.Sequential([mr.layers.Input(shape=(6,)), *layers])
+        model = _with_dropout()
         model.compile(mr.optimizers.Adam(0.01), "mse")
 
     def change(epoch: int, logs: Any) -> None:

@@ -135,7 +135,7 @@ class Second(OneWorker):
     def __init__(self, *said: Any) -> None:
         super().__init__(1, ("a", "b"))
         self._said = iter(said)
-        self.dead, self.told = False, list[BaseException]()
+        self.dead, self.failures = False, list[BaseException]()
 
     def gather_arrays(self, array: Any, label: str) -> list[Any]:
         return [np.frombuffer(next(self._said), np.uint8), array]
@@ -151,7 +151,7 @@ class Second(OneWorker):
             raise WorkersLost
 
     def failed(self, error: BaseException, step: str | None = None) -> None:
-        self.told.append(error)
+        self.failures.append(error)
 
 
 @pytest.mark.behaviour("workers-nccl")
@@ -230,13 +230,13 @@ def test_sums_are_done_on_all_workers_or_on_none(
     workers.on_failure, workers.dead = "continue", dead
     cards = WorkerCards(workers, 1, 2)
     cards.lost(CollectiveError("unknown"))
-    found = None
+    error = None
     try:
         with cards.together():
             if own is not None:
                 raise own
-    except Exception as error:
-        found = error
-    assert type(found) is type(raised)
-    assert raised is None or str(raised) in str(found)
-    assert workers.told == ([] if dead or found is None else [found])
+    except Exception as caught:
+        error = caught
+    assert type(error) is type(raised)
+    assert raised is None or str(raised) in str(error)
+    assert workers.failures == ([] if dead or error is None else [error])

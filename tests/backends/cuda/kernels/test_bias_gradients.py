@@ -13,8 +13,8 @@ from mirrored.backends.stream_backend import OpSpec
 
 F32 = np.dtype(np.float32)
 DTYPES = [
-    pytest.param(each, marks=pytest.mark.slow if each.name in ("float64", "float16") else ())
-    for each in kernel_sources.FLOATS
+    pytest.param(dtype, marks=pytest.mark.slow if dtype.name in ("float64", "float16") else ())
+    for dtype in kernel_sources.FLOATS
 ]
 # With one part a column and with several; fewer columns than a warp has threads, and more.
 SHAPES = [(7, 40), (300, 10), (3000, 3), (2, 5, 33), (4200, 65)]

@@ -14,7 +14,7 @@ from mirrored.backends.cuda.kernels.softmax_kernels import KERNELS
 
 F32 = np.dtype(np.float32)
 TOLERANCES = {"float32": 1e-5, "float64": 1e-13, "bfloat16": 1e-2}
-DTYPES = [each.name for each in kernel_sources.FLOATS if each.name in TOLERANCES]
+DTYPES = [dtype.name for dtype in kernel_sources.FLOATS if dtype.name in TOLERANCES]
 SHAPES = [(9, 10), (3, 1), (5, 33), (3, 300), (2, 5000), (0, 5)]
 NAMES = {
     False: ("SoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyGrad"),

@@ -66,9 +66,9 @@ def near(got: Any, expected: Any, scale: Any) -> None:
 @pytest.fixture(
     params=[
         # Its text differs from that of float32 in the type alone; and float16's from bfloat16's.
-        pytest.param(each.name, marks=pytest.mark.slow if each.name == "float64" else ())
-        for each in kernel_sources.FLOATS
-        if each.name in TOLERANCES
+        pytest.param(dtype.name, marks=pytest.mark.slow if dtype.name == "float64" else ())
+        for dtype in kernel_sources.FLOATS
+        if dtype.name in TOLERANCES
     ]
 )
 def dtype(request: pytest.FixtureRequest) -> np.dtype[Any]:
