@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 # A star is for folders where a test fails when a member is missing from its table.
 TESTED_IN = {
     "test_worker_deaths.py": "distribute/elastic_steps distribute/worker_iterator "
-    "distribute/finished_runs distribute/loop_joining training/fit_joining workers/replacements",
+    "distribute/loop_joining training/fit_joining workers/replacements",
     "autodiff/test_tape.py": "autodiff/backpropagation autodiff/recording",
     "backends/cuda/kernels": "backends/cuda/kernels/gather_kernels "
     "backends/cuda/kernels/random_states backends/cuda/kernels/window_layout",
