@@ -108,12 +108,13 @@ def elastic(function: Callable[P, R]) -> Callable[P, R]:
                 error = end
             return result, error, [iterator.state for iterator in iterators]
 
+        result: R
         was_over, (result, error, places) = finished_runs.run(strategies[0].workers, ended)
         if was_over:
             for iterator, place in zip(iterators, places, strict=True):
                 iterator.restore(place)
         if error is not None:
             raise error
-        return result  # type: ignore[no-any-return]
+        return result
 
     return step

@@ -110,11 +110,12 @@ def fit(
     """Train a model; `loop.fit` says what the arguments mean."""
     plan = planned(model, "fit")
     take = partial(loop.fit, plan, training, validation, **options)
+    history: History
     is_of_others, history = _run(model, take)
     if is_of_others:
         history.set_model(model)
         model.history = history
-    return history  # type: ignore[no-any-return]
+    return history
 
 
 def evaluate(model: "Model", data: DataArguments, return_dict: bool, **options: Any) -> Any:
