@@ -19,6 +19,9 @@ Shape = tuple[int, ...]
 DType = np.dtype[Any]
 
 
+SUMS = frozenset({"Sum", "Mean"})  # The ops that a loop of the host adds rows for.
+
+
 class FusedOp(NamedTuple):
     """One op of a fused kernel.
 
@@ -39,6 +42,7 @@ class FusedOp(NamedTuple):
 class Fusion(NamedTuple):
     """Elementwise ops on arrays of as many elements, which one kernel computes.
 
+    On the host there are sums over the first axes among them, which no other one of the ops reads.
     An element of an op depends on the same element of earlier ops alone; the kernel's inputs
     broadcast to the shape of the op that reads them.
 

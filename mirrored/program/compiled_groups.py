@@ -2,16 +2,18 @@
 
 import math
 from collections.abc import Callable, Container, Iterable, Sequence
+from itertools import groupby
 from typing import Any
 
-from mirrored.backends.stream_backend import FusedOp, Fusion
+from mirrored.backends.stream_backend import SUMS, FusedOp, Fusion
 from mirrored.program.dataflow import Graph, Node, Value
 from mirrored.program.kernel_calls import Call, make_loop
 from mirrored.program.kernel_fusion import Readers
 
-# Elements from which on a loop is compiled. It saves 2 us a step or more of them, and a compiler
-# takes 0.1 s, once for all processes.
+# Elements from which on a loop is compiled, or calls of NumPy in its place, which no fewer nodes
+# have. It saves 2 us a step or more then, and a compiler takes 0.1 s, once for all processes.
 COMPILED_FROM = 1 << 13
+_CALLS_FROM, _NODES_FROM = 8, 6
 _MOST_NODES = 64
 # How many inputs of an op are read, where that is fewer than it has: a program keeps zeros of Relu.
 _READ = {"Relu": 1}
@@ -29,7 +31,7 @@ def fusion_of(nodes: Sequence[Node], kept: Sequence[int]) -> tuple[Fusion, list[
     read: list[list[Any]] = []
     for node in nodes:
         keys: list[Any] = []
-        for value in node.inputs[: _READ.get(node.op.name)]:
+        for value in _read(node):
             key: Any = places.get(value.base)
             if key is None:
                 key = (value.base, value.offset, value.spec)
@@ -47,6 +49,58 @@ def fusion_of(nodes: Sequence[Node], kept: Sequence[int]) -> tuple[Fusion, list[
     )
     specs = tuple(value.spec for value in inputs.values())
     return Fusion(specs, steps, tuple(kept)), list(inputs.values())
+
+
+def _read(node: Node) -> Sequence[Value]:
+    return node.inputs[: _READ.get(node.op.name)]
+
+
+def columns_of_sum(node: Node) -> int:
+    """Return how many elements a sum over the first axes has; 0: a node is none."""
+    if node.op.name not in SUMS:
+        return 0
+    shape, axes = node.inputs[0].spec.shape, sorted(node.attrs["axis"])
+    rows, columns = math.prod(shape[: len(axes)]), math.prod(shape[len(axes) :])
+    # NumPy adds what is all in one column, or in one row, in another order.
+    return columns if axes == [*range(len(axes))] and rows > 1 and columns > 1 else 0
+
+
+def loop_size(node: Node) -> int:
+    """Return how many elements a loop would compute for a node."""
+    is_sum = node.op.name in SUMS and columns_of_sum(node)
+    return math.prod((node.inputs[0] if is_sum else node.output).spec.shape)
+
+
+class _Loop:
+    """Nodes that one loop computes.
+
+    Attributes:
+        nodes: The nodes, in order.
+    """
+
+    def __init__(self) -> None:
+        from mirrored.backends.host_fusion import Indices
+
+        self.nodes: list[Node] = []
+        self._indices = Indices()
+        self._computed: dict[Value, Node] = {}
+
+    def add(self, node: Node) -> bool:
+        """Add a node; return whether it may be computed in this loop, of the others' size."""
+        inputs: list[Any] = []
+        for value in _read(node):
+            producer = self._computed.get(value.base)
+            if producer is None:
+                inputs.append(((value.base, value.offset, value.spec), value.spec.shape))
+            elif producer.op.name in SUMS or not value.whole:
+                return False  # Elements of other turns of the loop.
+        columns = columns_of_sum(node)
+        shape = (node.inputs[0] if columns else node.output).spec.shape
+        if len(self.nodes) >= _MOST_NODES or not self._indices.add(inputs, shape, columns):
+            return False
+        self.nodes.append(node)
+        self._computed[node.output] = node
+        return True
 
 
 class CompiledGroups:
@@ -77,15 +131,19 @@ class CompiledGroups:
             nodes: The nodes.
         """
         runs: list[list[Node]] = []
-        size = 0  # Of the last list's results, where others may join them.
-        for node in nodes:
-            own = math.prod(node.output.spec.shape)
-            may_join = own >= COMPILED_FROM and self._may_be_compiled(node)
-            if may_join and own == size and self._joins(node, runs[-1]):
-                runs[-1].append(node)
-            else:
-                runs.append([node])
-            size = own if may_join else 0
+        for size, alike in groupby(nodes, loop_size):
+            neighbours = list(alike)
+            fits = size >= COMPILED_FROM or len(neighbours) >= _NODES_FROM
+            loop: _Loop | None = None
+            for node in neighbours:
+                if not fits or not self._may_be_compiled(node):
+                    loop = None
+                elif loop is not None and loop.add(node):
+                    continue
+                else:
+                    loop = _Loop()
+                    loop = loop if loop.add(node) else None
+                runs.append([node] if loop is None else loop.nodes)
         return runs
 
     def calls(
@@ -101,7 +159,9 @@ class CompiledGroups:
             pieces: What computes the same by NumPy.
             array: Returns the array of a value, or a thread's part of it.
         """
-        if nodes[0].output.size < COMPILED_FROM or not self._may_be_compiled(nodes[0]):
+        if loop_size(nodes[0]) < COMPILED_FROM and len(pieces[0]) < _CALLS_FROM:
+            return None
+        if not self._may_be_compiled(nodes[0]):
             return None
         from mirrored.backends.host_compiling import kernel_of, run
         from mirrored.backends.host_fusion import host_fusion
@@ -126,22 +186,13 @@ class CompiledGroups:
             return [Call(kernel.function, (arguments,), node=nodes[-1])]
         return [Call(run, (kernel, arguments, make_loop(pieces)), node=nodes[-1])]
 
-    def _joins(self, node: Node, nodes: Sequence[Node]) -> bool:
-        """Whether a node may be one of a loop behind others of its size."""
-        if len(nodes) >= _MOST_NODES:
-            return False
-        computed = {other.output for other in nodes}
-        if any(value.base in computed and not value.whole for value in node.inputs):
-            return False
-        from mirrored.backends.host_fusion import host_fusion
-
-        return host_fusion(fusion_of([*nodes, node], ())[0]) is not None
-
     def _may_be_compiled(self, node: Node) -> bool:
         from mirrored.backends.host_fusion import fuses  # Small programs need none of this.
 
         dtypes = [value.spec.dtype for value in (*node.inputs, node.output)]
-        if node.may_refuse or not fuses(node.op.name, dtypes):
+        if node.may_refuse or not node.output.size or not fuses(node.op.name, dtypes):
+            return False
+        if node.op.name in SUMS and not columns_of_sum(node):
             return False
         if self._compiles is None:
             from mirrored.backends.host_compiling import compiles

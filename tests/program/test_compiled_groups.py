@@ -97,3 +97,73 @@ def test_a_part_is_read_of_what_was_computed(compiled: dict[str, Any], bits: Any
     expected = y.reshape(4, 8) * np.float32(3) + 1, (y[:4] - y[4:] * 2).reshape(16), y[0] - y
     assert bits([each.numpy() for each in function(mr.constant(x))]) == bits(expected)
     assert compiled
+
+
+# The shape of what is summed, the axes, and whether NumPy adds it row by row.
+SUMS = [
+    ((6, 4), (0,), True),
+    ((300, 17), (0,), True),
+    ((3, 5, 2, 9), (0, 1), True),
+    ((3, 5, 2, 9), (0,), True),
+    ((70_000, 2), (0,), True),
+    ((2, 20_000), (0,), True),
+    ((6, 4), (1,), False),
+    ((3, 5, 2), (0, 2), False),
+    ((600, 1), (0,), False),
+    ((1, 600), (0,), False),
+    ((600,), (0,), False),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("shape", "axes", "joins"), SUMS)
+def test_sums(
+    shape: tuple[int, ...],
+    axes: tuple[int, ...],
+    joins: bool,
+    dtype: str,
+    compiled: dict[str, Any],
+    bits: Any,
+) -> None:
+    rng = np.random.default_rng(6)
+    x = (rng.normal(size=shape) * 10.0 ** rng.integers(-9, 9, shape)).astype(dtype)
+    x[..., 0] = -0.0
+    x.reshape(-1)[1::97] = np.inf
+
+    @mr.function
+    def function(x: Any) -> Any:
+        y = x * abs(x)
+        sums = mr.reduce_sum(y, axes)
+        mean = mr.reduce_mean(y - x, axes, keepdims=True)
+        return sums, mean, y - mean
+
+    results = [result.numpy() for result in function(mr.constant(x))]
+    y = x * abs(x)
+    with np.errstate(invalid="ignore"):
+        mean = np.add.reduce(y - x, axes, keepdims=True)
+        mean /= np.asarray(x.size // mean.size, dtype)
+        assert bits(results) == bits([np.add.reduce(y, axes), mean, y - mean])
+    assert any(text.count("] += v") == 2 for text in compiled) == joins
+    assert all(kernel.function for kernel in compiled.values())
+
+
+@pytest.mark.parametrize("count", [3, 8])
+def test_many_small_ops(
+    count: int, compiled: dict[str, Any], bits: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many calls of NumPy as a loop saves time with are compiled, however small."""
+    monkeypatch.setattr("mirrored.program.compiled_groups.COMPILED_FROM", 1 << 13)
+    x = np.random.default_rng(7).normal(size=5).astype("float32")
+
+    @mr.function
+    def function(x: Any) -> Any:
+        y = x
+        for _ in range(count):
+            y = y * x - x
+        return y
+
+    y = x
+    for _ in range(count):
+        y = y * x - x
+    assert bits([function(mr.constant(x)).numpy()]) == bits([y])
+    assert bool(compiled) == (count == 8)
