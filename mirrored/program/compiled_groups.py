@@ -15,6 +15,8 @@ from mirrored.program.kernel_fusion import Readers
 COMPILED_FROM = 1 << 13
 _CALLS_FROM, _NODES_FROM = 8, 6
 _MOST_NODES = 64
+# One call of NumPy is one pass already, but it takes its time for each row that is no longer.
+_SHORT_ROW = 256
 # How many inputs of an op are read, where that is fewer than it has: a program keeps zeros of Relu.
 _READ = {"Relu": 1}
 
@@ -175,7 +177,7 @@ class CompiledGroups:
         ]
         fusion, inputs = fusion_of(nodes, kept)
         loop = host_fusion(fusion)
-        if loop is None or not kept:
+        if loop is None or not kept or (len(pieces[0]) < 2 and loop.columns > _SHORT_ROW):
             return None
         outputs = [array(nodes[i].output) for i in kept]
         arguments = loop.arguments([array(value) for value in inputs], outputs)

@@ -297,9 +297,7 @@ class HostLowering(_Lowering):
                 if large and self._threads == 1 and not self._graph.one_thread:
                     own = [Call(use_all_threads), *own, Call(use_one_thread)]
                 kernels += [Call(*call[:3], node) for call in own]
-            if len(kernels) > 1:  # One call is one pass already.
-                kernels = self._compiled.calls(run, [kernels], self.arrays.of) or kernels
-            calls += kernels
+            calls += self._compiled.calls(run, [kernels], self.arrays.of) or kernels
         return calls
 
     def _check_of(self, node: Node, inputs: Sequence[Any]) -> list[Call]:
@@ -347,7 +345,7 @@ class HostLowering(_Lowering):
                 kernels = kernel_calls(backend, kernel, out, *inputs, **node.attrs)
                 calls += [call._replace(node=node) for call in kernels]
             shard.append(calls)
-        if not shard or len(shard[0]) < 2 or len(self._compiled.runs(group.nodes)) > 1:
+        if not shard or len(self._compiled.runs(group.nodes)) > 1:
             return shard
         start, stop = pieces(group.size, self._threads, thread)[0][0], end
 

@@ -167,3 +167,12 @@ def test_many_small_ops(
         y = y * x - x
     assert bits([function(mr.constant(x)).numpy()]) == bits([y])
     assert bool(compiled) == (count == 8)
+
+
+@pytest.mark.parametrize(("columns", "is_compiled"), [(3, True), (300, False)])
+def test_one_call(columns: int, is_compiled: bool, compiled: dict[str, Any], bits: Any) -> None:
+    """One call of NumPy is compiled where its rows are short."""
+    x = np.random.default_rng(8).normal(size=(50, columns)).astype("float32")
+    total = mr.function(lambda x: mr.reduce_sum(x, 0))(mr.constant(x))
+    assert bits([total.numpy()]) == bits([np.add.reduce(x, 0)])
+    assert bool(compiled) == is_compiled
