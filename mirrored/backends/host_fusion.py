@@ -7,9 +7,9 @@ open which one is the result.
 
 import ctypes
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -111,7 +111,10 @@ def fuses(name: str, dtypes: Sequence[np.dtype[Any]]) -> bool:
     return name in _NAMES and all(dtype.name in _TYPES for dtype in dtypes)
 
 
-class Indices:
+_Key = TypeVar("_Key")
+
+
+class Indices(Generic[_Key]):
     """Where a loop reads its inputs.
 
     Attributes:
@@ -120,10 +123,10 @@ class Indices:
     """
 
     def __init__(self) -> None:
-        self.of: dict[Hashable, str] = {}
+        self.of: dict[_Key, str] = {}
         self.columns = 0
 
-    def add(self, inputs: Iterable[tuple[Hashable, Shape]], shape: Shape, columns: int = 0) -> bool:
+    def add(self, inputs: Iterable[tuple[_Key, Shape]], shape: Shape, columns: int = 0) -> bool:
         """Note what an op reads, and return whether a loop of the earlier ones can compute it.
 
         Args:
@@ -153,7 +156,7 @@ def host_fusion(fusion: Fusion) -> HostFusion | None:
         fusion: The ops. A sum, which is over the first axes, is read by none of them.
     """
     count = len(fusion.inputs)
-    indices = Indices()
+    indices: Indices[int] = Indices()
     shapes = [shape for shape, _ in fusion.inputs]
     for op in fusion.ops:
         is_sum = op.name in SUMS

@@ -84,7 +84,7 @@ class _Loop:
         from mirrored.backends.host_fusion import Indices
 
         self.nodes: list[Node] = []
-        self._indices = Indices()
+        self._indices: Indices[Any] = Indices()
         self._computed: dict[Value, Node] = {}
 
     def add(self, node: Node) -> bool:
