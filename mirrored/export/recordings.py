@@ -7,12 +7,12 @@ for all sizes.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from mirrored.devices import Device, place
-from mirrored.devices import device as device_scope
 from mirrored.export.sizes import Constant, Dim, Samples, Size, constant_of
 from mirrored.layers.layer import noting_layers
 from mirrored.layers.layer import running_layer as _running_layer
@@ -111,9 +111,7 @@ class ExportRecorder(GraphRecorder):
         if op.stateful:
             refuse_op(op.name, running_layer())
         if op.name not in self._ops and op.lower is not None:
-            with only(), device_scope(device):
-                lowered: Tensor = op.lower(*inputs, **attrs)
-            return lowered
+            return self._lowered(partial(op.lower, **attrs), inputs, device)
         values = tuple(self.value_of(value) for value in inputs)
         result = self._tensor(self._node(op, values, attrs, Value(spec, device, SHARED)))
         self.owners[self.graph.nodes[-1]] = running_layer()

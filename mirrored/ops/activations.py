@@ -13,9 +13,9 @@ from mirrored._types import TensorLike
 from mirrored.backends.product_settings import product
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors
-from mirrored.ops.creation import FILL, ZEROS_LIKE
+from mirrored.ops.creation import ZEROS_LIKE
 from mirrored.ops.elementwise import ADD, unary, when
-from mirrored.ops.op import Grads, Op, OpCall, register
+from mirrored.ops.op import Full, Grads, Op, OpCall, register
 from mirrored.ops.shaping import BROADCAST_TO, CAST, RESHAPE
 from mirrored.ops.spec import (
     FLOATS,
@@ -52,9 +52,9 @@ def _ones_for(g: TensorSpec) -> tuple[TensorSpec, ...]:
     return (TensorSpec((math.prod(g.shape[:-1]),), g.dtype),)
 
 
-def _lower_bias_add_grad(g: Tensor) -> Tensor:
-    (ones,) = (FILL(shape=shape, value=1, dtype=dtype) for shape, dtype in _ones_for(g.spec))
-    return COLUMN_SUMS(ones, RESHAPE(g, shape=(ones.size, g.shape[-1])))
+def _lower_bias_add_grad(full: Full, g: Tensor) -> Tensor:
+    ones = full(_ones_for(g.spec)[0], 1)
+    return COLUMN_SUMS(ones, g if g.ndim == 2 else RESHAPE(g, shape=(ones.size, g.shape[-1])))
 
 
 # What the kernel above does once it has ones, which a recorded program keeps.
@@ -153,9 +153,8 @@ def _positive_part(xp: Any, out: Any, x: Any, zeros: Any) -> None:
         xp.maximum(x.reshape(rows), zeros, out=out.reshape(rows))
 
 
-def _lower_relu(x: Tensor) -> Tensor:
-    (zeros,) = (FILL(shape=shape, value=0, dtype=dtype) for shape, dtype in _zeros_for(x.spec))
-    return POSITIVE_PART(x, zeros)
+def _lower_relu(full: Full, x: Tensor) -> Tensor:
+    return POSITIVE_PART(x, full(_zeros_for(x.spec)[0], 0))
 
 
 # What the kernel above does once it has zeros, which a recorded program keeps.

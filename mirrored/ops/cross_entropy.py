@@ -17,11 +17,11 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.activations import RELU, SIGMOID
 from mirrored.ops.comparison import LESS_EQUAL, LOGICAL_AND
 from mirrored.ops.conversion import adopt
-from mirrored.ops.creation import FILL, ONES_LIKE, ZEROS_LIKE
+from mirrored.ops.creation import ONES_LIKE, ZEROS_LIKE
 from mirrored.ops.elementwise import ABS, DIV, MUL, SUB, when
 from mirrored.ops.host_tensor import transfer
 from mirrored.ops.indices import check_of_range
-from mirrored.ops.op import Check, Grads, Op, OpCall, register
+from mirrored.ops.op import Check, Full, Grads, Op, OpCall, register
 from mirrored.ops.powers import EXP, LOG, LOG1P
 from mirrored.ops.reduction import MAX, SUM
 from mirrored.ops.select import SELECT
@@ -518,16 +518,16 @@ def _steps(logits: Tensor) -> Tensor:
     return transfer(steps, place("Range", ("GPU", "CPU")))
 
 
-def _lower_sparse_xent(logits: Tensor, labels: Tensor) -> Tensor:
+def _lower_sparse_xent(full: Full, logits: Tensor, labels: Tensor) -> Tensor:
     if not logits.size:
-        return FILL(shape=labels.shape, value=0, dtype=logits.dtype)
+        return full(TensorSpec(labels.shape, logits.dtype), 0)
     loss: Tensor = _loss(_on_tensors, logits, labels, _steps(logits), _Scratch())
     return loss
 
 
-def _lower_sparse_xent_grad(logits: Tensor, labels: Tensor, g: Tensor) -> Tensor:
+def _lower_sparse_xent_grad(full: Full, logits: Tensor, labels: Tensor, g: Tensor) -> Tensor:
     if not logits.size:
-        return FILL(shape=logits.shape, value=0, dtype=logits.dtype)
+        return full(logits.spec, 0)
     slopes: Tensor = _slopes(_on_tensors, logits, labels, g, _steps(logits), _Scratch())
     return slopes
 

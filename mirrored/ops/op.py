@@ -23,6 +23,8 @@ Check = Callable[[], None]  # Raises where values are not what they have to be.
 # One gradient an input, None where there is none or none is needed.
 Grads = Sequence[Tensor | None]
 Gradient = Callable[["OpCall", Tensor], Grads]  # gradient(call, upstream)
+# full(spec, number): a constant, which is the same tensor in all calls of a recording.
+Full = Callable[[TensorSpec, int], Tensor]
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -64,8 +66,8 @@ class Op:
         flops: From the output's and the inputs' specs and the attributes to the additions and
             multiplications of the matrix products that it makes; None: it makes none.
         blocked: Whether the host makes these products block by block, each for one thread.
-        lower: A function of the op's arguments that computes the same bits by simpler ops, which
-            recorded programs share between ops and place well.
+        lower: Computes the same bits by simpler ops, which recorded programs share between ops and
+            place well: a function of `Full` and the op's arguments.
         direct: Those of `dtypes` that the kernel itself computes in on every device.
     """
 

@@ -3,6 +3,7 @@
 Recording goes through the same definitions of ops as eager calls, so both check the same things.
 """
 
+import functools
 import itertools
 import math
 from collections import Counter
@@ -71,6 +72,8 @@ class GraphRecorder:
         self._written: dict[int, tuple[Any, Value]] = {}
         self._bound: dict[tuple[int, int, int], tuple[Any, Any, int]] = {}
         self._known: dict[Any, Value] = {}
+        self._scope_of = functools.cache(device_scope)
+        self._full = functools.cache(_full)
         self._last: dict[int, Value] = {}
         self._ordered: tuple[Value, ...] = ()
         self._summed_before: Node | None = None
@@ -115,10 +118,7 @@ class GraphRecorder:
     ) -> Tensor:
         """Return what stands for the result of an op, whose arguments are checked."""
         if op.lower is not None and op.name not in device.backend.kernels:
-            # Tapes record the op, not the ops that it is made of.
-            with only(), device_scope(device):
-                lowered: Tensor = op.lower(*inputs, **attrs)
-            return lowered
+            return self._lowered(functools.partial(op.lower, **attrs), inputs, device)
         values = tuple([self.value_of(input_) for input_ in inputs])
         alias = _as_part(op, values, attrs, spec)
         if alias is not None:
@@ -143,6 +143,13 @@ class GraphRecorder:
         if op.ordered:
             self._ordered = (known,)
         return self._tensor(known)
+
+    def _lowered(
+        self, lower: Callable[..., Tensor], inputs: Sequence[Tensor], device: Device
+    ) -> Tensor:
+        """Return the result of the simpler ops that an op is made of; tapes record the op alone."""
+        with only(), self._scope_of(device):
+            return lower(functools.partial(self._full, device), *inputs)
 
     def _last_before(self, replica: int) -> tuple[Value, ...]:
         """Return what checks and prints have left that come before one of a replica, or of all."""
@@ -283,15 +290,17 @@ class GraphRecorder:
                 )
             value: Value = tensor.value
             return value
-        key: Any = id(tensor)
-        if tensor._id > self._first_id and tensor.size <= _SMALL:
-            # Made here, and made again wherever the same number is needed.
-            key = (tensor._device, tensor.spec, np.asarray(tensor.numpy()).tobytes())
-        known = self._constants.get(key)
+        known = self._constants.get(tensor._id)
         if known is None:
-            known = Value(tensor.spec, tensor._device)
-            known.constant = tensor
-            self._constants[key] = known
+            key: Any = tensor._id
+            if tensor._id > self._first_id and tensor.size <= _SMALL:
+                # Made here, and made again wherever the same number is needed.
+                key = (tensor._device, tensor.spec, np.asarray(tensor.numpy()).tobytes())
+            known = self._constants.get(key)
+            if known is None:
+                known = self._constants[key] = Value(tensor.spec, tensor._device)
+                known.constant = tensor
+            self._constants[tensor._id] = known
         return known
 
     def _scalar_for(self, value: Value, values: tuple[Value, ...], spec: TensorSpec) -> Value:
@@ -322,6 +331,7 @@ class GraphRecorder:
         for value in self._constants.values():
             if value.constant is not None and value.constant._id > self._first_id:
                 value.data, value.constant = np.asarray(value.constant.numpy()), None
+        self._full.cache_clear()
         for kept in (self._bound, self._written, self._storages):
             kept.clear()  # The results have the recorder, and need not have its variables.
         return self.graph
@@ -349,6 +359,11 @@ class GraphRecorder:
         }
         # Putting one replica's values together is that replica's work, wherever it is asked for.
         return replicas.pop() if op.name == "ConcatV2" and len(replicas) == 1 else SHARED
+
+
+def _full(device: Device, spec: TensorSpec, number: int) -> Tensor:
+    with device_scope(device):
+        return OPS["Fill"](shape=spec.shape, value=number, dtype=spec.dtype)
 
 
 def _places(variable: Any, offset: int) -> list[tuple[Any, int]]:
