@@ -108,7 +108,7 @@ def test_a_pass_is_told_and_remembered(child: Any, caplog: pytest.LogCaptureFixt
     assert after.startswith("NCCL sums correctly between /device:GPU:0, /device:GPU:1 (")
     child("os.abort()")
     selftest.require(RANKS, NAMES, LONG)
-    assert threading.enumerate() == threads
+    assert set(threading.enumerate()) <= {*threads}  # Those of other tests may end meanwhile.
 
 
 @pytest.mark.parametrize("change", ["cards", "setting", "forgotten"])
