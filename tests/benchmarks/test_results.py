@@ -35,7 +35,7 @@ def make_report(**medians: float) -> Report:
 FULL = make_report(
     mirrored_1=50.0,
     mirrored_2=60.0,
-    products_1=25.0,
+    products_1=30.0,
     tensorflow_1=900.0,
     tensorflow_2=3000.0,
     torch_1=200.0,
@@ -49,7 +49,7 @@ FULL = make_report(
 @cases(
     ("target", "value"),
     [
-        (TO_PRODUCTS, 2.0),
+        (TO_PRODUCTS, 50 / 30),
         (TO_ONE, 1.2),
         (PEER_ONE, 1.5),
         (TENSORFLOW_SEVERAL, 50.0),
