@@ -4,10 +4,9 @@ Code is in a replica's context, where it computes on that replica's part, or in 
 context, where it deals with all replicas at once.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mirrored import _nest
 from mirrored._absent import absent_members
@@ -15,7 +14,7 @@ from mirrored._arguments import explained
 from mirrored._contexts import Within
 from mirrored._numbers import as_integer
 from mirrored.backends.product_settings import one_thread
-from mirrored.devices import Device, hold_devices, refuse_reset_where
+from mirrored.devices import hold_devices, refuse_reset_where
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.distribute.global_batch import global_batch
 from mirrored.ops.conversion import adopt
@@ -23,77 +22,12 @@ from mirrored.ops.hooks import active_listeners, active_recorder, only
 from mirrored.ops.op import Op, OpCall
 from mirrored.ops.tensor import Tensor
 from mirrored.program import register_in_force
-from mirrored.variables import Variable, set_variable_creators
+from mirrored.variables import set_variable_creators
+
+if TYPE_CHECKING:
+    from mirrored.distribute.strategy_base import StrategyBase
 
 MergeCall = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
-
-
-class ReplicaStrategy(Protocol):
-    """The interface to strategies that replicas and their variables use.
-
-    Attributes:
-        first_replica: The number of the first replica that this process runs.
-        lanes: For each replica the thread or stream of a recorded step; empty: one per replica.
-        generation: How often replicas were shared out again, since workers had died.
-    """
-
-    first_replica: int
-    lanes: Sequence[int]
-    generation: int
-
-    @property
-    def devices(self) -> tuple[Device, ...]:
-        """The logical device of each replica."""
-
-    @property
-    def num_replicas_in_sync(self) -> int:
-        """How many replicas there are."""
-
-    @property
-    def local_replicas(self) -> int:
-        """The number of replicas that this process runs."""
-
-    @property
-    def variable_devices(self) -> tuple[Device, ...]:
-        """The devices of the copies of variables."""
-
-    @property
-    def copy_numbers(self) -> Sequence[int]:
-        """For each replica of this process the number of the copy of variables that it uses."""
-
-    @property
-    def updating_replicas(self) -> Sequence[int]:
-        """The first replica of each copy of variables, by the number of the copy."""
-
-    @property
-    def sharing(self) -> tuple[int, int, int]:
-        """The number of replicas of a batch, this process's first replica, and how many it runs."""
-
-    def require_devices(self) -> None:
-        """Raise DevicesResetError if its devices have been removed."""
-
-    def replica_scope(self, replica: int) -> AbstractContextManager[None]:
-        """Work for one replica, on its device."""
-
-    def owns(self, variable: Variable) -> bool:
-        """Return whether a variable was made in its scope."""
-
-    def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | None = None) -> Any:
-        """Return the sum or mean over the replicas."""
-
-    def batch_all_reduce(
-        self, reduce_op: ReduceOp | str, values: Sequence[Any], options: Any = None
-    ) -> list[Any]:
-        """Reduce many values; each replica gets every result."""
-
-    def gather_parts(self, parts: list[Tensor], axis: int) -> Tensor:
-        """Return the replicas' tensors, one after the other along an axis."""
-
-    def batch_all_gather(self, value: Any, axis: Any) -> tuple[Any, Any]:
-        """Return the concatenated values, and the offset of every part."""
-
-    def of_first_replica(self, value: Tensor) -> Tensor:
-        """Return the first replica's value, given that of this process's first replica."""
 
 
 @absent_members("tf.distribute.ReplicaContext")
@@ -115,7 +49,7 @@ class ReplicaContext:
 
     def __init__(
         self,
-        strategy: ReplicaStrategy,
+        strategy: "StrategyBase",
         number: int,
         merge: MergeCall,
         dependence: Callable[[Any], str] | None = None,
@@ -280,13 +214,13 @@ class ReplicaContext:
 
 
 def _batch_all_reduce(
-    strategy: ReplicaStrategy, op: Any, values: list[Any], options: Any
+    strategy: "StrategyBase", op: Any, values: list[Any], options: Any
 ) -> list[Any]:
     # Equal arguments of all replicas arrive as one; the operation is the same on each.
     return strategy.batch_all_reduce(op, values, options)
 
 
-def _batch_all_gather(strategy: ReplicaStrategy, axis: Any, values: list[Any]) -> tuple[Any, Any]:
+def _batch_all_gather(strategy: "StrategyBase", axis: Any, values: list[Any]) -> tuple[Any, Any]:
     # The replicas' numbers, which are equal objects but for small ones: one, where they agree.
     axes = getattr(axis, "values", (axis,))
     if all(other == axes[0] for other in axes):
@@ -340,7 +274,7 @@ ALL_GATHER = Op(
 
 
 class _Frame(NamedTuple):
-    strategy: ReplicaStrategy
+    strategy: "StrategyBase"
     replica: ReplicaContext | None
     lasting: bool = False
     updated: int | None = None
@@ -382,7 +316,7 @@ def set_default_replica(replica: ReplicaContext) -> None:
 
 
 def enter(
-    strategy: ReplicaStrategy, replica: ReplicaContext | None, *, updated: int | None = None
+    strategy: "StrategyBase", replica: ReplicaContext | None, *, updated: int | None = None
 ) -> Within:
     """Run as a replica of `strategy`, or, with None, in its cross-replica context.
 
@@ -399,7 +333,7 @@ def outside_scopes() -> Within:
     return Within(_frame, None)
 
 
-def updated_replica(strategy: ReplicaStrategy) -> int | None:
+def updated_replica(strategy: "StrategyBase") -> int | None:
     """Return the replica whose copies are updated in this context; None: all replicas.
 
     Args:

@@ -4,7 +4,7 @@ In a replica they stand for that replica's copy.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -14,7 +14,6 @@ from mirrored import devices, ops
 from mirrored.backends.stream_backend import is_offloaded
 from mirrored.distribute.context import (
     ReplicaContext,
-    ReplicaStrategy,
     get_replica_context,
     updated_replica,
 )
@@ -38,6 +37,9 @@ from mirrored.variables import DeviceVariable, Prepared, Variable, VariableAggre
 from mirrored.variables.device_variable import VariableState, stand_ins
 from mirrored.variables.scatters import Change
 
+if TYPE_CHECKING:
+    from mirrored.distribute.strategy_base import StrategyBase
+
 # The aggregations of all replicas' values.
 REDUCED = (VariableAggregation.SUM, VariableAggregation.MEAN)
 
@@ -52,7 +54,7 @@ class DistributedVariable(Variable):
 
     __slots__ = ("_by_replica", "_copies", "_strategy")
 
-    def __init__(self, strategy: ReplicaStrategy, copies: Sequence[DeviceVariable]) -> None:
+    def __init__(self, strategy: "StrategyBase", copies: Sequence[DeviceVariable]) -> None:
         self._strategy = strategy
         self._copies = tuple(copies)
         self.share()
@@ -181,7 +183,7 @@ def same_bits(x: NDArray[Any], y: NDArray[Any]) -> bool:
 
 
 def _restored(
-    kind: type[DistributedVariable], strategy: ReplicaStrategy, states: Sequence[VariableState]
+    kind: type[DistributedVariable], strategy: "StrategyBase", states: Sequence[VariableState]
 ) -> DistributedVariable:
     pairs = zip(states, kind._devices(strategy), strict=True)
     return kind(strategy, [state.restored(device) for state, device in pairs])
@@ -218,7 +220,7 @@ class MirroredVariable(DistributedVariable):
 
     __slots__ = ()
 
-    def __init__(self, strategy: ReplicaStrategy, copies: Sequence[DeviceVariable]) -> None:
+    def __init__(self, strategy: "StrategyBase", copies: Sequence[DeviceVariable]) -> None:
         super().__init__(strategy, copies)
         _alive[self._copies[0]._id] = self
 
@@ -283,7 +285,7 @@ class MirroredVariable(DistributedVariable):
             "replicas, for example the result of get_replica_context().all_reduce."
         )
 
-    def _alike(self, strategy: ReplicaStrategy, method: str, parts: Sequence[Tensor]) -> Tensor:
+    def _alike(self, strategy: "StrategyBase", method: str, parts: Sequence[Tensor]) -> Tensor:
         """Return the value that all replicas assign, or raise an error if one differs."""
         from mirrored.ops import checks  # Few programs need it.
 
@@ -332,7 +334,7 @@ class MirroredVariable(DistributedVariable):
         context.merge_call(self._scatter_all, (method, sparse_delta))
         return self.read_value()
 
-    def _scatter_all(self, strategy: ReplicaStrategy, method: str, value: Any) -> None:
+    def _scatter_all(self, strategy: "StrategyBase", method: str, value: Any) -> None:
         """Concatenate the rows of all replicas in replica order, as TensorFlow does."""
         parts = [select(replica, value) for replica in range(strategy.local_replicas)]
         total = parts[0]
@@ -359,7 +361,7 @@ class MirroredVariable(DistributedVariable):
             )
         return super(DistributedVariable, self)._write("change", change)
 
-    def _aggregate(self, strategy: ReplicaStrategy, method: str, value: Any) -> None:
+    def _aggregate(self, strategy: "StrategyBase", method: str, value: Any) -> None:
         across = strategy.num_replicas_in_sync > strategy.local_replicas
         if across and strategy.local_replicas == 1 and not isinstance(value, DistributedValues):
             value = PerReplica([value])  # The only one here, and not the only one.
@@ -382,7 +384,7 @@ class MirroredVariable(DistributedVariable):
         super()._write(method, total)
 
     def _by_examples(
-        self, strategy: ReplicaStrategy, batch: GlobalBatch, value: PerReplica
+        self, strategy: "StrategyBase", batch: GlobalBatch, value: PerReplica
     ) -> Tensor:
         """Return the combined value in a step of `fit`: replicas are weighted by their examples."""
         parts: list[Tensor] = []
@@ -404,7 +406,7 @@ class MirroredVariable(DistributedVariable):
 _alive: WeakValueDictionary[int, MirroredVariable] = WeakValueDictionary()
 
 
-def mirrored_by(strategy: ReplicaStrategy) -> list[MirroredVariable]:
+def mirrored_by(strategy: "StrategyBase") -> list[MirroredVariable]:
     """Return a strategy's mirrored variables, in the order in which they were created.
 
     Args:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mirrored import _nest, _overrides, devices
-from mirrored.distribute.context import ReplicaStrategy, check_cross_replica, enter
+from mirrored.distribute.context import check_cross_replica, enter
 from mirrored.distribute.cross_device_ops.collectives import per_replica_copies
 from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.distributed_variables import (
@@ -16,6 +16,7 @@ from mirrored.distribute.distributed_variables import (
     copies_of,
 )
 from mirrored.distribute.per_replica import Mirrored, check_parts, select
+from mirrored.distribute.strategy_base import StrategyBase
 from mirrored.variables import Variable
 
 
@@ -33,7 +34,7 @@ class StrategyExtended(_overrides.Subclassable):
 
     __overrides__ = _overrides.STRATEGY_EXTENDED
 
-    def __init__(self, strategy: ReplicaStrategy) -> None:
+    def __init__(self, strategy: StrategyBase) -> None:
         self._strategy = strategy
 
     def __repr__(self) -> str:

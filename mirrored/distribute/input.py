@@ -26,7 +26,6 @@ from mirrored.data.leaf_specs import public_specs
 from mirrored.data.row_transforms import open_batches
 from mirrored.data.transform import Transform
 from mirrored.devices import Device
-from mirrored.distribute.context import ReplicaStrategy
 from mirrored.distribute.per_replica import PerReplica
 from mirrored.distribute.sharding import (
     Join,
@@ -38,6 +37,7 @@ from mirrored.distribute.sharding import (
     give_out,
     unbatched,
 )
+from mirrored.distribute.strategy_base import StrategyBase
 from mirrored.ops.host_tensor import HostTensor
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class DistributedDataset(GlobalBatches):
 
     def __init__(
         self,
-        strategy: ReplicaStrategy,
+        strategy: StrategyBase,
         dataset: Iterable[Any],
         take: Take,
     ) -> None:
@@ -202,7 +202,7 @@ class DistributedIterator(PositionedIterator):
 
     def __init__(
         self,
-        strategy: ReplicaStrategy,
+        strategy: StrategyBase,
         steps: Callable[[Sharing, Join, Position], Generator[list[Any]]],
         origin: DistributedDataset,
         transform: Transform | None,
@@ -303,7 +303,7 @@ def _joining(devices: Sequence[Device], replicas: int) -> Join:
     return join
 
 
-def distributed_dataset(strategy: ReplicaStrategy, dataset: Any) -> DistributedDataset:
+def distributed_dataset(strategy: StrategyBase, dataset: Any) -> DistributedDataset:
     """Return a dataset whose batches are split into one part per replica.
 
     Args:
@@ -319,7 +319,7 @@ def distributed_dataset(strategy: ReplicaStrategy, dataset: Any) -> DistributedD
 
 
 def distributed_from_function(
-    strategy: ReplicaStrategy, function: Any, context: InputContext
+    strategy: StrategyBase, function: Any, context: InputContext
 ) -> DistributedDataset:
     """Return a dataset from which every replica gets a separate batch in every step.
 

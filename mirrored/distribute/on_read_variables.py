@@ -6,7 +6,7 @@ Metrics count with them: replicas need not wait for each other.
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -250,7 +250,7 @@ class SyncOnReadVariable(DistributedVariable):
                 return self._strategy.of_first_replica(read(self._copies[0]))
             parts = PerReplica([read(copy) for copy in self._copies])
             op = ReduceOp[self.aggregation.name]
-            return cast(Tensor, self._strategy.reduce(op, parts, axis=None))
+            return self._strategy.reduce(op, parts, axis=None)
         except WorkersChangedError:  # All workers that are left take this path.
             if self._kept is None:
                 raise

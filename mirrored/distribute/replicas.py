@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 from mirrored import _interrupt
 from mirrored._logging import logger
 from mirrored._threads import interrupt, join_all, new_thread, start
-from mirrored.distribute.context import MergeCall, ReplicaContext, ReplicaStrategy, enter
+from mirrored.distribute.context import MergeCall, ReplicaContext, enter
 from mirrored.distribute.per_replica import regroup, select
 from mirrored.distribute.replica_attributes import ReplicaVariables, shared_by_replicas
+from mirrored.distribute.strategy_base import StrategyBase
 from mirrored.ops.hooks import add_listener
 from mirrored.ops.rng_state import ShardPosition, shard_position
 
@@ -41,7 +42,7 @@ class _Stopped(BaseException):
 
 
 def run_replicas(
-    strategy: ReplicaStrategy,
+    strategy: StrategyBase,
     fn: Function,
     arguments: Sequence[Arguments],
     positions: Sequence[ShardPosition],
@@ -80,14 +81,14 @@ def run_replicas(
 
 
 def _run_alone(
-    strategy: ReplicaStrategy, fn: Function, arguments: Arguments, position: ShardPosition
+    strategy: StrategyBase, fn: Function, arguments: Arguments, position: ShardPosition
 ) -> Any:
     context = ReplicaContext(strategy, 0, merge_alone(strategy))
     with enter(strategy, context), strategy.replica_scope(0), shard_position(position):
         return fn(*arguments[0], **arguments[1])
 
 
-def merge_alone(strategy: ReplicaStrategy) -> MergeCall:
+def merge_alone(strategy: StrategyBase) -> MergeCall:
     """Return what a merge call does where there is one replica: it waits for nobody."""
 
     def merge(merge_fn: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -98,7 +99,7 @@ def merge_alone(strategy: ReplicaStrategy) -> MergeCall:
     return merge
 
 
-def _merge(strategy: ReplicaStrategy, replicas: Sequence["_Replica"]) -> None:
+def _merge(strategy: StrategyBase, replicas: Sequence["_Replica"]) -> None:
     """Call the function that all replicas wait for and hand each of them its part."""
     requests = [replica.request for replica in replicas if replica.request is not None]
     for replica in replicas:
@@ -117,7 +118,7 @@ class _Replica:
 
     def __init__(
         self,
-        strategy: ReplicaStrategy,
+        strategy: StrategyBase,
         fn: Function,
         arguments: Arguments,
         position: ShardPosition,
@@ -176,7 +177,7 @@ class _Relay:
     caller is such a thread too, which merges where its own replica waits for that.
     """
 
-    def __init__(self, strategy: ReplicaStrategy, replicas: Sequence[_Replica]) -> None:
+    def __init__(self, strategy: StrategyBase, replicas: Sequence[_Replica]) -> None:
         self.replicas = replicas
         self._strategy = strategy
         self._threads: list[threading.Thread] = []

@@ -21,7 +21,6 @@ from mirrored.data.elements import DatasetBase
 from mirrored.data.leaf_specs import public_specs
 from mirrored.data.passes import PassesOfWorkers, cardinality_of
 from mirrored.data.transform import INFINITE_CARDINALITY
-from mirrored.distribute.context import ReplicaStrategy
 from mirrored.distribute.input import DistributedDataset, host_elements
 from mirrored.distribute.sharding import (
     Join,
@@ -33,6 +32,7 @@ from mirrored.distribute.sharding import (
     split_sizes,
 )
 from mirrored.distribute.strategy import Strategy
+from mirrored.distribute.strategy_base import StrategyBase
 from mirrored.distribute.worker_iterator import KeptBatches, WorkerIterator
 
 # Whether any worker has something, given whether this one has: all of them are asked.
@@ -62,7 +62,7 @@ class SharedDataset(DistributedDataset):
     """
 
     def __init__(
-        self, strategy: ReplicaStrategy, dataset: Any, check: Callable[[Facts, str], None]
+        self, strategy: StrategyBase, dataset: Any, check: Callable[[Facts, str], None]
     ) -> None:
         super().__init__(strategy, dataset, cut)
         self._check = check
@@ -91,7 +91,7 @@ class WorkerDataset(DistributedDataset):
     """
 
     def __init__(
-        self, strategy: ReplicaStrategy, make: Callable[[], Any], agree: Agree, parts: int = 1
+        self, strategy: StrategyBase, make: Callable[[], Any], agree: Agree, parts: int = 1
     ) -> None:
         super().__init__(strategy, make(), give_out)
         self._make = make

@@ -6,9 +6,9 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from mirrored.data.dataset_iterators import Position
-from mirrored.distribute.context import ReplicaStrategy
 from mirrored.distribute.input import DistributedDataset, DistributedIterator
 from mirrored.distribute.sharding import Join, Sharing
+from mirrored.distribute.strategy_base import StrategyBase
 
 
 class KeptBatches:
@@ -71,7 +71,7 @@ class WorkerIterator(DistributedIterator):
 
     def __init__(
         self,
-        strategy: ReplicaStrategy,
+        strategy: StrategyBase,
         steps: Callable[[Sharing, Join, Position], Generator[list[Any]]],
         origin: DistributedDataset,
         batches: KeptBatches,

@@ -9,10 +9,11 @@ from typing import Any
 
 from mirrored import devices
 from mirrored.distribute import get_replica_context
-from mirrored.distribute.context import ReplicaContext, ReplicaStrategy, outside_scopes
+from mirrored.distribute.context import ReplicaContext, outside_scopes
 from mirrored.distribute.global_batch import GlobalBatch, assumed_replicas, global_batch
 from mirrored.distribute.on_read_variables import writing_once
 from mirrored.distribute.per_replica import select
+from mirrored.distribute.strategy_base import StrategyBase
 from mirrored.ops import Tensor
 from mirrored.ops.activations import remember
 from mirrored.ops.conversion import adopt
@@ -79,7 +80,7 @@ def call_once(calls: Iterable[MetricCall], function: Callable[..., Any]) -> list
     columns = _Columns()
     taken = [(metric, [columns.take(argument) for argument in values]) for metric, values in calls]
 
-    def merged(strategy: ReplicaStrategy, parts: Sequence[Any]) -> list[Any]:
+    def merged(strategy: StrategyBase, parts: Sequence[Any]) -> list[Any]:
         with only(), devices.device("CPU:0"):
             whole = [_joined(strategy, part) for part in parts]
             with GlobalBatch([batch.examples]).in_force(), outside_scopes(), writing_once():
@@ -138,7 +139,7 @@ class _Columns:
         return self._numbers[id(tensor)]
 
 
-def _joined(strategy: ReplicaStrategy, value: Any) -> Tensor:
+def _joined(strategy: StrategyBase, value: Any) -> Tensor:
     """Return the rows of all replicas on the host, also those of a lone replica of this process."""
     host = devices.get_device("CPU:0")
     parts = [adopt(select(i, value), None).copy_to(host) for i in range(len(strategy.devices))]
