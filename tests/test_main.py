@@ -29,7 +29,7 @@ from mirrored.devices.device_registry import registry
 from mirrored.distribute import CrossDeviceOps, ReductionToOneDevice, bandwidth
 from mirrored.distribute.cross_device_ops.connections import connection
 from mirrored.errors import CollectiveError, DeviceLostError, DeviceUnavailableError
-from mirrored.workers.worker import OneWorker
+from mirrored.workers.worker import Workers
 
 FULL = "/job:localhost/replica:0/task:0/device:"
 CARDS = (
@@ -498,7 +498,7 @@ def test_what_does_not_fit_is_left_out(
     assert said in "\n".join(lines)
 
 
-@pytest.mark.parametrize("workers", [None, OneWorker()])
+@pytest.mark.parametrize("workers", [None, Workers()])
 def test_no_sum_that_fits_is_a_failure(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, workers: Any
 ) -> None:

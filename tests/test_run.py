@@ -12,10 +12,10 @@ import pytest
 
 from mirrored import workers
 from mirrored._commands import command_line
-from mirrored.workers.worker import OneWorker
+from mirrored.workers.worker import Workers
 
 
-class Told(OneWorker):
+class Told(Workers):
     """Notes what it is told of failures."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from mirrored._logging import logger
 from mirrored.backends import product_settings
 from mirrored.workers.host_memory import check_room, hold_files, remove_left_behind
 from mirrored.workers.launch import INSTALL, Launch, abort_at_exit, is_mpi_loaded, launch, load_mpi
-from mirrored.workers.worker import DEADLINE, OneWorker, Workers
+from mirrored.workers.worker import DEADLINE, Workers
 
 _lock = threading.Lock()
 _connected: Workers | None = None
@@ -56,7 +56,7 @@ def _connect(deadline: float) -> Workers:
     launched = launch()
     if launched is None and not is_mpi_loaded():
         logger.debug("One worker: no launcher of MPI, such as `mpiexec`, started this program.")
-        return OneWorker()
+        return Workers()
     if not is_mpi_loaded():
         remove_left_behind()
         check_room()
@@ -68,10 +68,10 @@ def _connect(deadline: float) -> Workers:
         logger.debug(
             "One worker: mpi4py is not installed. To connect several workers, %s.", INSTALL
         )
-        return OneWorker()
+        return Workers()
     if mpi.COMM_WORLD.Get_size() == 1 and mpi.Comm.Get_parent() == mpi.COMM_NULL:
         logger.debug("One worker: %s", _who_started_one(launched))
-        return OneWorker()
+        return Workers()
     hold_files()
     return _connect_by(mpi, deadline)
 

@@ -46,8 +46,8 @@ def largest_size(workers: Workers) -> int | None:
         WorkerError: Another worker failed, ended, or made another call.
 
     Example:
-        >>> from mirrored.workers.worker import OneWorker
-        >>> largest_size(OneWorker()) > 1 << 10
+        >>> from mirrored.workers.worker import Workers
+        >>> largest_size(Workers()) > 1 << 10
         True
     """
     free = available_host_memory()
@@ -71,8 +71,8 @@ def measure(workers: Workers, nbytes: Sequence[int], *, turns: int = 7) -> Itera
         WorkerError: Another worker failed, ended, or made another call.
 
     Example:
-        >>> from mirrored.workers.worker import OneWorker
-        >>> [(each.elements, each.wrong) for each in measure(OneWorker(), [64, 400])]
+        >>> from mirrored.workers.worker import Workers
+        >>> [(each.elements, each.wrong) for each in measure(Workers(), [64, 400])]
         [(16, 0), (100, 0)]
     """
     for size in nbytes:

@@ -1,4 +1,4 @@
-"""The interface of a worker: the operations that all workers do together.
+"""A worker: the operations that all workers do together, and what they are for one that is alone.
 
 Each of these calls is made by all workers, in the same order: it returns when all have made it, or
 raises an error that says who did not.
@@ -6,7 +6,6 @@ raises an error that says who did not.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,8 @@ from mirrored.workers.background import PendingSum
 DEADLINE = 600.0
 
 
-class Workers(ABC):
-    """The workers of a job, as one of them sees them.
+class Workers:
+    """The workers of a job, as one of them sees them: here one without others, who sends nothing.
 
     Args:
         rank: What the attribute of this name is; so are the others.
@@ -39,6 +38,14 @@ class Workers(ABC):
         vacant: How many workers have died whose place nobody has taken, with "replace".
         welcome: What a process got that was started in place of a worker and has not joined; None:
             it is a worker.
+
+    Example:
+        >>> import numpy as np
+        >>> from mirrored.workers.worker import Workers
+        >>> alone, total = Workers(), np.zeros(2)
+        >>> alone.sum_in_order(np.array([1.0, 2.0]), total, "an example")
+        >>> total, alone.gather("here", "an example")
+        (array([1., 2.]), ['here'])
     """
 
     def __init__(
@@ -68,7 +75,6 @@ class Workers(ABC):
         """Whether this is worker 0, which writes what is written once."""
         return self.rank == 0
 
-    @abstractmethod
     def go_on(self, policy: str, least: int) -> None:
         """Set `on_failure` and the least number of workers, on all workers.
 
@@ -132,9 +138,8 @@ class Workers(ABC):
         if len({*values}) > 1:
             raise WorkerError(f"All workers must {what}. Received: by worker, {values}.")
 
-    @abstractmethod
     def leave(self) -> None:
-        """End this process, without which the others go on."""
+        """End this process, without which the others go on; one that is alone stays."""
 
     def require(self, generation: int, what: str) -> None:
         """Raise WorkersChangedError if a step shares its work with workers that have died.
@@ -189,15 +194,18 @@ class Workers(ABC):
         check_sum(vector, out)
         return self._begin_sum(vector.reshape(-1), out.reshape(-1), label)
 
-    @abstractmethod
     def _sum(self, vector: NDArray[Any], out: NDArray[Any], label: str) -> None:
         """Compute `sum_in_order` of two vectors."""
+        if vector is not out:
+            np.copyto(out, vector)
 
-    @abstractmethod
     def _begin_sum(self, vector: NDArray[Any], out: NDArray[Any], label: str) -> PendingSum:
         """Compute `begin_sum` of two vectors."""
+        self._sum(vector, out, label)
+        pending = PendingSum()
+        pending.end()
+        return pending
 
-    @abstractmethod
     def gather(self, value: Any, label: str) -> list[Any]:
         """Return a small object of each worker, by rank.
 
@@ -208,8 +216,8 @@ class Workers(ABC):
         Raises:
             WorkerError: Another worker failed, ended, or made another call.
         """
+        return [value]
 
-    @abstractmethod
     def gather_arrays(self, array: NDArray[Any], label: str) -> list[NDArray[Any]]:
         """Return an array of each worker, by rank; their shapes may differ.
 
@@ -220,8 +228,8 @@ class Workers(ABC):
         Raises:
             WorkerError: Another worker failed, ended, or made another call.
         """
+        return [np.array(array)]
 
-    @abstractmethod
     def broadcast(self, arrays: list[NDArray[Any]], label: str) -> None:
         """Write worker 0's values into the arrays of all others.
 
@@ -233,7 +241,6 @@ class Workers(ABC):
             WorkerError: Another worker failed, ended, or made another call.
         """
 
-    @abstractmethod
     def barrier(self, label: str) -> None:
         """Return when all workers have come here.
 
@@ -244,7 +251,6 @@ class Workers(ABC):
             WorkerError: Another worker failed, ended, or made another call.
         """
 
-    @abstractmethod
     def check(self, label: str) -> None:
         """Raise where another worker has told that it goes no further; wait for nobody.
 
@@ -257,7 +263,6 @@ class Workers(ABC):
             WorkerError: Another worker failed, or has ended a while ago.
         """
 
-    @abstractmethod
     def failed(self, error: BaseException, step: str | None = None) -> None:
         """Tell all others that this worker goes no further: they raise a WorkerError.
 
@@ -266,63 +271,8 @@ class Workers(ABC):
             step: In which step, as errors name it; None: in none.
         """
 
-    @abstractmethod
     def close(self) -> None:
         """Wait until all others have ended as well, and give back what the calls use."""
-
-
-class OneWorker(Workers):
-    """A worker that has no others, for whom nothing needs to be sent.
-
-    Example:
-        >>> import numpy as np
-        >>> from mirrored.workers.worker import OneWorker
-        >>> alone, total = OneWorker(), np.zeros(2)
-        >>> alone.sum_in_order(np.array([1.0, 2.0]), total, "an example")
-        >>> total, alone.gather("here", "an example")
-        (array([1., 2.]), ['here'])
-    """
-
-    def go_on(self, policy: str, least: int) -> None:
-        """Do nothing: nobody is left where this one dies."""
-
-    def leave(self) -> None:
-        """Stay: there is nobody to leave."""
-
-    def _sum(self, vector: NDArray[Any], out: NDArray[Any], label: str) -> None:
-        """Copy the vector."""
-        if vector is not out:
-            np.copyto(out, vector)
-
-    def _begin_sum(self, vector: NDArray[Any], out: NDArray[Any], label: str) -> PendingSum:
-        """Copy the vector, which is over at once."""
-        self._sum(vector, out, label)
-        pending = PendingSum()
-        pending.end()
-        return pending
-
-    def gather(self, value: Any, label: str) -> list[Any]:
-        """Return the value."""
-        return [value]
-
-    def gather_arrays(self, array: NDArray[Any], label: str) -> list[NDArray[Any]]:
-        """Return a copy of the array."""
-        return [np.array(array)]
-
-    def broadcast(self, arrays: list[NDArray[Any]], label: str) -> None:
-        """Leave the arrays as they are."""
-
-    def barrier(self, label: str) -> None:
-        """Wait for nobody."""
-
-    def check(self, label: str) -> None:
-        """Hear of nobody."""
-
-    def failed(self, error: BaseException, step: str | None = None) -> None:
-        """Tell nobody."""
-
-    def close(self) -> None:
-        """Give back nothing."""
 
 
 def check_sum(vector: NDArray[Any], out: NDArray[Any]) -> None:

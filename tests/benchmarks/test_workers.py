@@ -17,7 +17,7 @@ from benchmarks.processes import Process, _members
 from benchmarks.reference import check_losses, largest_relative_error
 from benchmarks.results import LOSS_TOLERANCE
 from benchmarks.workloads import TIMED
-from mirrored.workers.worker import OneWorker
+from mirrored.workers.worker import Workers
 
 ROOT = Path(__file__).resolve().parents[2]
 LONG = 60.0
@@ -85,7 +85,7 @@ def test_without_the_launcher_it_is_said_what_to_do(
 
 
 def test_clocks_of_the_suspended_end_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mirrored.workers, "connect", OneWorker)
+    monkeypatch.setattr(mirrored.workers, "connect", Workers)
     assert workers.connect().deadline == math.inf
 
 

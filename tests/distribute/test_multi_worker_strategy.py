@@ -11,12 +11,12 @@ import mirrored as mr
 from mirrored import _files
 from mirrored.distribute import multi_worker_strategy
 from mirrored.errors import OperatorNotAllowedInGraphError
-from mirrored.workers.worker import OneWorker
+from mirrored.workers.worker import Workers
 
 MultiWorkerMirroredStrategy = mr.distribute.MultiWorkerMirroredStrategy
 
 
-class Twin(OneWorker):
+class Twin(Workers):
     """Stands for the first of two workers, of which the other does the same."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ import mirrored as mr
 from mirrored import _files
 from mirrored.distribute import multi_worker_strategy
 from mirrored.errors import ReplicasDifferError, WorkerError
-from mirrored.workers.worker import OneWorker
+from mirrored.workers.worker import Workers
 
 Simulate = Callable[..., Any]
 NAN = np.array([0x7FC00000, 0x7FC00001], np.uint32).view(np.float32)  # Two that differ in a bit.
@@ -159,7 +159,7 @@ def test_copies_on_cards(emulated_cuda: Callable[..., Any]) -> None:
     assert found(strategy).replicas == (1,)
 
 
-class Other(OneWorker):
+class Other(Workers):
     """The first of two workers; `changed` makes what the second one says of what this one says."""
 
     def __init__(self, changed: Callable[[Any], Any]) -> None:

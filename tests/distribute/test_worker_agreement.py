@@ -13,7 +13,7 @@ from worker_tasks import DIFFERING
 
 import mirrored as mr
 from mirrored.distribute.worker_agreement import own_devices
-from mirrored.workers.worker import OneWorker
+from mirrored.workers.worker import Workers
 
 
 @pytest.mark.behaviour("workers-alike")
@@ -96,7 +96,7 @@ def test_workers_of_a_host_share_out_its_cards(
 ) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     emulated_cuda(cards=cards)
-    worker = OneWorker(rank, tuple(hosts), local_rank)
+    worker = Workers(rank, tuple(hosts), local_rank)
     found = own_devices(worker)
     assert (found and [each.index for each in found]) == own
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
@@ -105,7 +105,7 @@ def test_workers_of_a_host_share_out_its_cards(
 
 def test_simulated_cards_are_each_workers_own(simulated_gpus: Callable[..., Any]) -> None:
     simulated_gpus(2)
-    assert own_devices(OneWorker(0, ("a", "a"))) is None
+    assert own_devices(Workers(0, ("a", "a"))) is None
 
 
 @pytest.mark.behaviour("workers-files")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from mirrored.distribute.worker_resolver import ClusterSpec, WorkerResolver, check_resolver
-from mirrored.workers.worker import OneWorker
+from mirrored.workers.worker import Workers
 
-WORKERS = OneWorker(1, ("a", "b"))
+WORKERS = Workers(1, ("a", "b"))
 BOTH = ["a:1", "b:1"]
 
 
@@ -87,4 +87,4 @@ def test_a_cluster_is_asked_as_tensorflows() -> None:
     for index in (2, -1):
         with pytest.raises(ValueError, match=f"No task with index {index} in job 'worker'"):
             spec.task_address("worker", index)
-    check_resolver(resolver(spec, "worker", 0), OneWorker(1, ("a", "b", "c")))
+    check_resolver(resolver(spec, "worker", 0), Workers(1, ("a", "b", "c")))

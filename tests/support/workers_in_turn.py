@@ -15,13 +15,13 @@ from mirrored import _files, layers
 from mirrored._logging import logger
 from mirrored.distribute import multi_worker_strategy, worker_agreement
 from mirrored.workers import connecting
-from mirrored.workers.worker import OneWorker, Workers
+from mirrored.workers.worker import Workers
 
 # What a worker is about to do, and what it says of it, in order.
 Compared = list[tuple[str, Mapping[str, Sequence[str]]]]
 
 
-class WorkerInTurn(OneWorker):
+class WorkerInTurn(Workers):
     """One worker of several, which all have what it has.
 
     Args:

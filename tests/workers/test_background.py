@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mirrored.workers.background import Background
-from mirrored.workers.worker import OneWorker
+from mirrored.workers.worker import Workers
 
 
 def test_they_are_made_in_the_order_in_which_they_were_begun() -> None:
@@ -60,7 +60,7 @@ def test_what_was_summed_is_not_kept() -> None:
 
 def test_one_worker_is_done_at_once() -> None:
     total = np.zeros(2)
-    OneWorker().begin_sum(np.ones(2), total, "it").wait()
+    Workers().begin_sum(np.ones(2), total, "it").wait()
     assert total.tolist() == [1.0, 1.0]
     with pytest.raises(ValueError, match="shape"):
-        OneWorker().begin_sum(np.ones(2), np.zeros(3), "it")
+        Workers().begin_sum(np.ones(2), np.zeros(3), "it")

@@ -15,7 +15,7 @@ from mirrored.errors import WorkerError, WorkerTimeoutError
 from mirrored.workers import waiting as module
 from mirrored.workers.notices import ENDED, FAILED, Notice
 from mirrored.workers.waiting import Waiting, processor_ticks, this_process
-from mirrored.workers.worker import OneWorker
+from mirrored.workers.worker import Workers
 from mirrored.workers.worker_calls import Call
 
 CALL = Call(5, "sum", "float32", 10, "bucket 1 of step 2")
@@ -48,7 +48,7 @@ def wait(
     missing: Sequence[int] = (2,),
     deadline: float = 60.0,
 ) -> None:
-    workers = OneWorker(0, ("a", "a", "b"))
+    workers = Workers(0, ("a", "a", "b"))
     workers.deadline = deadline
     made: Any = notices
     Waiting(workers, made).until(ready, CALL, lambda: missing, lambda: (1, 2))
@@ -100,7 +100,7 @@ def test_who_fails_after_this_call_lets_it_end() -> None:
     notices = Notices(Notice(FAILED, 2, "b", 5))
     wait(notices, lambda: notices.looks == 3)
     with pytest.raises(WorkerError):  # The next one does not begin.
-        Waiting(OneWorker(), notices).check(CALL)  # type: ignore[arg-type]
+        Waiting(Workers(), notices).check(CALL)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_an_interrupt_that_was_held_back_too_long_is_raised(
 def test_others_are_heard_of_beside_calls() -> None:
     """Who has ended did its part before, which may take a moment to be seen."""
     notices: Any = Notices()
-    waiting = Waiting(OneWorker(0, ("a", "b")), notices)
+    waiting = Waiting(Workers(0, ("a", "b")), notices)
     notices.first_end = math.inf
     waiting.check_without_call("a sum", 0.0)
     notices.ended[1] = Notice(ENDED, 1, "b", 7)

@@ -6,7 +6,7 @@ from case_table import cases
 
 from mirrored.errors import WorkerError
 from mirrored.workers import connect
-from mirrored.workers.worker import OneWorker
+from mirrored.workers.worker import Workers
 
 
 def test_without_a_launcher_there_is_one(caplog: pytest.LogCaptureFixture) -> None:
@@ -18,7 +18,7 @@ def test_without_a_launcher_there_is_one(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_one_worker_has_what_it_gives() -> None:
-    workers, vector = OneWorker(), np.arange(3.0)
+    workers, vector = Workers(), np.arange(3.0)
     total = np.zeros(3)
     workers.sum_in_order(vector, total, "it")
     assert total.tolist() == [0.0, 1.0, 2.0]
@@ -46,18 +46,18 @@ def test_one_worker_has_what_it_gives() -> None:
 )
 def test_what_cannot_be_summed_is_refused(vector: np.ndarray, out: np.ndarray, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        OneWorker().sum_in_order(vector, out, "it")
+        Workers().sum_in_order(vector, out, "it")
 
 
 def test_one_worker_neither_grows_nor_leaves() -> None:
     with pytest.raises(ValueError, match=r"Received: 1 worker\(s\), on_worker_failure='raise'"):
-        OneWorker().grow(1)
+        Workers().grow(1)
     with pytest.raises(ValueError, match=r"Received: release\(0\) of 1 worker\(s\)"):
-        OneWorker().release(0)
+        Workers().release(0)
 
 
 def test_workers_release_one_that_is_there_and_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    workers = OneWorker(hosts=("a", "b"))
+    workers = Workers(hosts=("a", "b"))
     workers.on_failure = "replace"
     for rank in (-1, 2, 0.5):
         with pytest.raises(ValueError, match=rf"Received: release\({rank}\) of 2 worker\(s\)"):

@@ -33,7 +33,7 @@ from mirrored.errors import (
     WorkersChangedError,
 )
 from mirrored.workers.notices import WorkersLost
-from mirrored.workers.worker import OneWorker
+from mirrored.workers.worker import Workers
 
 
 def test_one_for_each_set_of_ranks(cards: Callable[..., Any]) -> None:
@@ -129,7 +129,7 @@ def test_the_setting_of_ranks(monkeypatch: pytest.MonkeyPatch, value: str, expec
 ONE, OTHER = Cards(None, 1, ("card A",)), Cards(None, 2, ("card B", "card C"))
 
 
-class Second(OneWorker):
+class Second(Workers):
     """The second of two workers, of which the first one says what a test gives."""
 
     def __init__(self, *said: Any) -> None:

@@ -16,12 +16,12 @@ from mirrored.errors import WorkerError
 from mirrored.ops.spec import TensorSpec
 from mirrored.program import executor
 from mirrored.workers.background import Background, PendingSum
-from mirrored.workers.worker import OneWorker
+from mirrored.workers.worker import Workers
 
 LAST = "bucket 4 of 4"
 
 
-class Twin(OneWorker):
+class Twin(Workers):
     """Stands for the first of two workers on two hosts, of which the other does the same."""
 
     def __init__(self, make_sum: Callable[["Twin", str], None] = lambda twin, what: None) -> None:
@@ -262,7 +262,7 @@ def test_what_is_summed_together(
 
 
 def test_where_they_pay(record: Any) -> None:
-    several, one = Twin(), OneWorker()
+    several, one = Twin(), Workers()
     much, little = (TensorSpec((size,), np.dtype(np.float32)) for size in (1 << 22, 1 << 10))
     asked: list[bool] = []
 

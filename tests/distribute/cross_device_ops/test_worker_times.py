@@ -7,7 +7,7 @@ import pytest
 
 from mirrored.distribute.cross_device_ops import worker_times
 from mirrored.distribute.cross_device_ops.worker_times import WorkerTimes, slow_ones
-from mirrored.workers.worker import OneWorker
+from mirrored.workers.worker import Workers
 
 
 @pytest.mark.behaviour("workers-slow")
@@ -25,7 +25,7 @@ def test_who_takes_twice_as_long_is_slow(seconds: list[float], slow: list[int]) 
     assert slow_ones(seconds) == slow
 
 
-class Slow(OneWorker):
+class Slow(Workers):
     """Stands for two workers, of which the other takes 5 seconds."""
 
     def gather(self, value: Any, what: str) -> list[Any]:
