@@ -30,11 +30,15 @@ class Gathered(Following):
         parts: Arrays, each with the places after a position, as an array or 0 for the position.
     """
 
-    known = True
-
     def __init__(self, source: Transform, parts: tuple[tuple[NDArray[Any], Any], ...]) -> None:
         super().__init__(source)
         self._parts = parts
+        shape = source.specs().shape
+        specs = [
+            LeafSpec((*shape, *np.shape(places), *array.shape[1:]), array.dtype)
+            for array, places in parts
+        ]
+        self.declare(specs[0] if len(specs) == 1 else tuple(specs))
 
     def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator of arrays, or of tuples of them."""
@@ -44,15 +48,6 @@ class Gathered(Following):
     def _rows(self, positions: NDArray[Any]) -> Element:
         rows = [array[np.add.outer(positions, places)] for array, places in self._parts]
         return rows[0] if len(rows) == 1 else tuple(rows)
-
-    def specs(self) -> Any:
-        """Return the shapes of the rows."""
-        shape = self._source.specs().shape
-        specs = [
-            LeafSpec((*shape, *np.shape(places), *array.shape[1:]), array.dtype)
-            for array, places in self._parts
-        ]
-        return specs[0] if len(specs) == 1 else tuple(specs)
 
 
 @explained

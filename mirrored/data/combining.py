@@ -206,10 +206,9 @@ class Picked(Transform):
         weights: What gives the weights for each draw, or for as many as there are.
     """
 
-    known = True
-
     def __init__(self, drawn: Drawn, weights: Transform) -> None:
         self.sources = drawn, weights
+        self.declare(LeafSpec((), np.dtype(np.int64)))
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of int64 scalars."""
@@ -221,10 +220,6 @@ class Picked(Transform):
                 sums = np.cumsum(row, dtype=np.float64).ravel()
                 place = np.searchsorted(sums, (int(number) + 0.5) / 2**32 * sums[-1], "right")
                 yield np.asarray(place, np.int64)
-
-    def specs(self) -> Any:
-        """Return that of a scalar."""
-        return LeafSpec((), np.dtype(np.int64))
 
 
 def mixed_by_weights(datasets: Any, weights: Any, seed: Any, stops: bool, fresh: bool) -> Transform:

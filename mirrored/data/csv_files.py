@@ -145,8 +145,6 @@ class CsvRows(Transform):
         form: How the files are written.
     """
 
-    known = True
-
     def __init__(
         self,
         names: Sequence[str],
@@ -155,6 +153,7 @@ class CsvRows(Transform):
         form: CsvFormat,
     ) -> None:
         self._names, self._columns, self._places, self._form = names, columns, places, form
+        self.declare(tuple(LeafSpec((), column.dtype) for column in columns))
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of tuples."""
@@ -184,10 +183,6 @@ class CsvRows(Transform):
             column.number(None if field == self._form.missing else field, index, place)
             for column, (place, field) in zip(self._columns, chosen, strict=True)
         )
-
-    def specs(self) -> Any:
-        """Return those of the columns."""
-        return tuple(LeafSpec((), column.dtype) for column in self._columns)
 
 
 class CsvDataset(Dataset[Any]):

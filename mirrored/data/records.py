@@ -289,10 +289,9 @@ class Records(Transform):
         compression: How they are compressed.
     """
 
-    known = True
-
     def __init__(self, names: Sequence[str], compression: str) -> None:
         self._names, self._compression = names, compression
+        self.declare(LeafSpec((), np.dtype(object)))
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of scalars."""
@@ -300,10 +299,6 @@ class Records(Transform):
             with closing(records_in(name, self._compression)) as records:
                 for record in records:
                     yield as_strings([record])[0, ...]
-
-    def specs(self) -> Any:
-        """Return that of a string."""
-        return LeafSpec((), np.dtype(object))
 
 
 class TFRecordDataset(Dataset[StringTensor]):

@@ -24,7 +24,6 @@ from mirrored.data.elements import (
     attempt,
     conform,
     host_scope,
-    specs_of,
     to_element,
     to_leaf,
 )
@@ -79,17 +78,14 @@ class Listed(Transform):
     """
 
     def __init__(self, elements: Sequence[Element], specs: Any = None) -> None:
-        self._elements, self._specs = elements, specs
-        self.known = specs is not None
+        self._elements = elements
         self.cardinality = len(elements)
+        if specs is not None:
+            self.declare(specs)
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator over them."""
         yield from self._elements
-
-    def specs(self) -> Any:
-        """Return their structure."""
-        return specs_of(self._elements[0]) if self._specs is None else self._specs
 
 
 def element_of(tensors: Any) -> Transform:
@@ -110,7 +106,8 @@ class Generated(Transform):
         self, generator: Callable[..., Any], args: Sequence[NDArray[Any]], signature: Any
     ) -> None:
         self._generator, self._args, self._signature = generator, args, signature
-        self.known = signature is not None
+        if signature is not None:
+            self.declare(signature)
         self.rng = Rng()
 
     def open(self, iteration: Iteration) -> Elements:
@@ -141,10 +138,6 @@ class Generated(Transform):
             close = getattr(iterator, "close", None)
             if close is not None:
                 close()
-
-    def specs(self) -> Any:
-        """Return the signature, or the structure of the first element."""
-        return super().specs() if self._signature is None else self._signature
 
 
 _OVER = object()
@@ -185,23 +178,18 @@ def _signature(signature: Any, types: Any, shapes: Any) -> Any:
 class Counted(Transform):
     """The numbers of a range."""
 
-    known = True
-
     def __init__(self, numbers: range, dtype: np.dtype[Any]) -> None:
         if dtype == np.bool_:
             raise InvalidArgumentError("Unsupported data type: bool. Use a numeric `output_type`.")
         self._numbers, self._dtype = numbers, dtype
         self.cardinality = len(numbers)
+        self.declare(LeafSpec((), dtype))
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of scalars."""
         for number in self._numbers:
             # Those that the dtype cannot hold wrap around, as in TensorFlow.
             yield np.array(number, np.int64).astype(self._dtype)
-
-    def specs(self) -> Any:
-        """Return that of a scalar."""
-        return LeafSpec((), self._dtype)
 
 
 def range_of(args: tuple[Any, ...]) -> range:
@@ -221,11 +209,11 @@ def range_of(args: tuple[Any, ...]) -> range:
 class Endless(Transform):
     """Numbers without end, each a step further."""
 
-    known = True
     cardinality = INFINITE_CARDINALITY
 
     def __init__(self, start: NDArray[Any], step: NDArray[Any]) -> None:
         self._start, self._step = start, step
+        self.declare(LeafSpec(start.shape, start.dtype))
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of scalars."""
@@ -234,10 +222,6 @@ class Endless(Transform):
             yield number
             with np.errstate(over="ignore"):  # They wrap around, as in TensorFlow.
                 number = np.asarray(number + self._step)
-
-    def specs(self) -> Any:
-        """Return that of a scalar."""
-        return LeafSpec(self._start.shape, self._start.dtype)
 
 
 def counted_from(start: Any, step: Any, dtype: Any) -> Endless:
@@ -257,12 +241,12 @@ def counted_from(start: Any, step: Any, dtype: Any) -> Endless:
 class Drawn(Transform):
     """Random numbers below 2**32, without end: the same in each iteration, unless `redraws`."""
 
-    known = True
     cardinality = INFINITE_CARDINALITY
     rng: Rng
 
     def __init__(self, rng: Rng, redraws: bool) -> None:
         self.rng, self._redraws = rng, redraws
+        self.declare(LeafSpec((), np.dtype(np.int64)))
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of int64 scalars."""
@@ -270,10 +254,6 @@ class Drawn(Transform):
         while True:
             for number in generator.integers(1 << 32, size=_AT_ONCE):
                 yield np.asarray(number)
-
-    def specs(self) -> Any:
-        """Return that of a scalar."""
-        return LeafSpec((), np.dtype(np.int64))
 
 
 def names_of(value: Any, what: str) -> list[str]:

@@ -96,7 +96,7 @@ class Transform(ABC):
         raise ValueError("The structure of the elements of an empty dataset is not known.")
 
     def declare(self, specs: Any) -> None:
-        """Take what is known of elements that a function makes, so that none has to be made."""
+        """Take what is known of the elements, so that none has to be made for it."""
         self._declared, self.known = specs, True
 
     def specs(self) -> Any:
