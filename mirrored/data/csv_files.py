@@ -8,10 +8,10 @@ import gzip
 import io
 import itertools
 import zlib
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,6 @@ from mirrored.data.transform import Transform
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import as_dtype, float32, float64, int32, int64
 from mirrored.ops.conversion import is_tensor, to_array
-from mirrored.ops.strings import StringTensor
 
 _INFERRED = (int32, int64, float32, float64)  # In the order in which TensorFlow tries them.
 
@@ -237,22 +236,23 @@ class CsvDataset(Dataset[Any]):
         if exclude_cols is not None:
             count = len(columns) + len(exclude_cols)
             places = [place for place in range(count) if place not in exclude_cols]
-        if places is not None and (len(places) != len(columns) or places != sorted({*places})):
-            raise InvalidArgumentError(
-                "`select_cols` must have one column per item of `record_defaults`, in strictly "
-                f"increasing order. Received: select_cols={places}, {len(columns)} defaults"
-            )
         compression = compression_of(compression_type)
         form = CsvFormat(compression, header, field_delim, use_quote_delim, na_value)
-        if not isinstance(filenames, DatasetBase):
-            super().__init__(CsvRows(names_of(filenames, "filenames"), columns, places, form))
-            return
+        rows, files = _reader(columns, places, form), cast(Any, filenames)
+        is_dataset = isinstance(filenames, DatasetBase)
+        super().__init__((files.flat_map(rows) if is_dataset else rows(files))._transform)
 
-        def rows(file: StringTensor) -> Dataset[Any]:
-            return Dataset(CsvRows(names_of(file, "filenames"), columns, places, form))
 
-        files: Any = filenames
-        super().__init__(files.flat_map(rows)._transform)
+def _reader(
+    columns: Sequence[Column], places: Sequence[int] | None, form: CsvFormat
+) -> Callable[[Any], Dataset[Any]]:
+    """Return what makes a dataset of the rows of files, given their names."""
+    if places is not None and (len(places) != len(columns) or places != sorted({*places})):
+        raise InvalidArgumentError(
+            "`select_cols` must have one column per item of `record_defaults`, in strictly "
+            f"increasing order. Received: select_cols={places}, {len(columns)} defaults"
+        )
+    return lambda names: Dataset(CsvRows(names_of(names, "filenames"), columns, places, form))
 
 
 @explained
@@ -303,7 +303,7 @@ def make_csv_dataset(
         num_rows_for_inference: How many rows tell the columns' dtypes; None: all.
         compression_type: "GZIP", "ZLIB", or "" or None for none.
         ignore_errors: Whether to leave out rows that cannot be read.
-        encoding: The files' encoding, for their names and dtypes.
+        encoding: The files' encoding.
 
     Returns:
         A dataset of dicts of columns, or of pairs of such a dict and the label.
@@ -343,27 +343,12 @@ def make_csv_dataset(
             f"{len(column_defaults)} for {len(places)} columns"
         )
 
-    def rows(of: Any) -> Dataset[Any]:
-        return CsvDataset(
-            of,
-            column_defaults or (),
-            compression,
-            header=header,
-            field_delim=field_delim,
-            use_quote_delim=use_quote_delim,
-            na_value=na_value,
-            select_cols=places,
-        )
-
+    rows = _reader([Column(default) for default in column_defaults], places, form)
     dataset = Dataset(rows_of_names(files))
     if shuffle:
         dataset = dataset.shuffle(len(files), shuffle_seed)
-    cycle = (
-        1
-        if num_parallel_reads is None
-        else as_count("num_parallel_reads", num_parallel_reads, least=1)
-    )
-    dataset = dataset.interleave(rows, cycle)
+    cycle = 1 if num_parallel_reads is None else num_parallel_reads
+    dataset = dataset.interleave(rows, as_count("num_parallel_reads", cycle, least=1))
     if ignore_errors:
         dataset = dataset.ignore_errors()
     if shuffle:

@@ -29,6 +29,7 @@ def folder(tmp_path: Path) -> Path:
         (tmp_path / name).write_text(text)
     (tmp_path / "latin").write_bytes("x,y\n1,café\n2,é\n".encode("latin1"))
     (tmp_path / "latin names").write_bytes("x,é\n1,2\n".encode("latin1"))
+    (tmp_path / "utf-16").write_bytes("x,é\n1,2\n".encode("utf-16"))
     (tmp_path / "long").write_text(f"1,{'x' * 140000}\n")
     (tmp_path / "gzip").write_bytes(gzip.compress(b"1,2\n"))
     (tmp_path / "zlib").write_bytes(zlib.compress(b"1,2\n"))
@@ -143,6 +144,10 @@ BATCHES: dict[str, tuple[Make, list[Any]]] = {
     ),
     "an encoding": (
         lambda p: make(str(p / "latin names"), 2, encoding="latin1"),
+        [{"x": [1], "é": [2]}],
+    ),
+    "an encoding of rows": (
+        lambda p: make(str(p / "utf-16"), 2, encoding="utf-16"),
         [{"x": [1], "é": [2]}],
     ),
     "without end": (
