@@ -161,23 +161,19 @@ def arrays_in(value: Any, name: str, leaf_of: Callable[[Any, str], Any] | None =
     """
     if value is None:
         return None
-    if type(value) is np.ndarray:
-        return (leaf_of or to_array)(value, name)
-    if is_sparse(value):  # Some of SciPy's are dicts.
+    if type(value) is np.ndarray or not is_structure(value):
         return (leaf_of or to_array)(value, name)
     if isinstance(value, Mapping):
         mapped = {key: arrays_in(item, f"{name}[{key!r}]", leaf_of) for key, item in value.items()}
         return _nest.rebuild_dict(value, mapped) if isinstance(value, dict) else mapped
-    if is_structure(value):
-        items = [arrays_in(item, f"{name}[{i}]", leaf_of) for i, item in enumerate(value)]
-        return _nest.rebuild(value, items)
-    return (leaf_of or to_array)(value, name)
+    items = [arrays_in(item, f"{name}[{i}]", leaf_of) for i, item in enumerate(value)]
+    return _nest.rebuild(value, items)
 
 
 def is_structure(value: Any) -> bool:
     """Return whether a value is several arrays, or one of a structure, and not one of numbers."""
     if isinstance(value, Mapping):
-        return not is_sparse(value)
+        return not is_sparse(value)  # Some of SciPy's are dicts.
     if not (isinstance(value, list | tuple) and value):
         return False
     if any(isinstance(item, Mapping) or _is_array(item) for item in value):

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Self
+from typing import TYPE_CHECKING, Any, Generic
 
 from mirrored._arguments import explained
 from mirrored._types import late_type
@@ -170,7 +170,7 @@ class DatasetIterator(PositionedIterator, Generic[ElementT]):
 
 
 @explained
-class NumpyIterator:
+class NumpyIterator(Succeeding):
     """Goes over the elements of a dataset, as arrays that may be written to.
 
     Args:
@@ -180,23 +180,15 @@ class NumpyIterator:
     def __init__(self, dataset: DatasetBase[Any]) -> None:
         if dataset._transform.known:
             check_arrays(dataset._transform.specs())
-        self._elements = elements_from(dataset._transform, Position())
-
-    def __iter__(self) -> Self:
-        """Return the iterator."""
-        return self
+        super().__init__(elements_from(dataset._transform, Position()))
 
     def __next__(self) -> Any:
         """Return the next element; StopIteration at the end."""
-        return to_numpy(succeeded(next(self._elements)))
+        return to_numpy(super().__next__())
 
     def next(self) -> Any:
         """Do as `next(iterator)` does."""
         return next(self)
-
-    def close(self) -> None:
-        """End the threads that work for the iterator."""
-        self._elements.close()
 
 
 @dataclass(slots=True)

@@ -73,16 +73,15 @@ class _Option:
     Args:
         kind: The type.
         default: Makes the value that it has before one is set.
-        of: The attribute that has the value, where this is an older name of it.
     """
 
-    def __init__(
-        self, kind: type, default: Callable[[], Any] = lambda: None, of: str | None = None
-    ) -> None:
-        self._kind, self._default, self._of = kind, default, of
+    name = ""
+
+    def __init__(self, kind: type, default: Callable[[], Any] = lambda: None) -> None:
+        self._kind, self._default = kind, default
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self.name, self.is_older = self._of or name, self._of is not None
+        self.name = self.name or name  # Older names of it are set after it.
 
     def __get__(self, options: "OptionsBase | None", owner: type) -> Any:
         if options is None:
@@ -109,11 +108,8 @@ class OptionsBase:
 
     @classmethod
     def _names(cls) -> list[str]:
-        return [
-            name
-            for name, option in vars(cls).items()
-            if isinstance(option, _Option) and not option.is_older
-        ]
+        options = vars(cls).items()
+        return [name for name, it in options if isinstance(it, _Option) and it.name == name]
 
     def __setattr__(self, name: str, value: Any) -> None:
         if vars(self)["_is_frozen"]:
@@ -278,8 +274,8 @@ class Options(OptionsBase):
     dataset_name = _Option(str)
     framework_type = _Option(list)
     threading = _Option(ThreadingOptions, ThreadingOptions)
-    experimental_deterministic = _Option(bool, of="deterministic")
-    experimental_threading = _Option(ThreadingOptions, ThreadingOptions, of="threading")
+    experimental_deterministic = deterministic
+    experimental_threading = threading
 
     def merge(self, options: "Options") -> "Options":
         """Return these options and others, whose values count where both have some.

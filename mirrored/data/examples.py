@@ -154,7 +154,7 @@ class _Parser:
         return values.reshape(self.shape)
 
 
-def _parsed(serialized: Any, features: Any, example_names: Any) -> tuple[dict[str, Any], bool]:
+def _parsed(serialized: Any, features: Any) -> tuple[dict[str, Any], bool]:
     """Return the features of examples, stacked, and whether it was one example."""
     if not isinstance(features, Mapping) or not features:
         raise ValueError(f"Missing: `features` was {features!r:.200}. Pass a dict of features.")
@@ -204,7 +204,7 @@ def parse_single_example(
         >>> mr.io.parse_single_example(example.SerializeToString(), features)["x"].numpy()
         array([1., 2.], dtype=float32)
     """
-    parsed, alone = _parsed(serialized, features, example_names)
+    parsed, alone = _parsed(serialized, features)
     if not alone:
         raise ValueError(
             "Input serialized must be a scalar. Use `parse_example` for a batch of records."
@@ -235,7 +235,7 @@ def parse_example(
         >>> mr.io.parse_example([example.SerializeToString()] * 2, features)["y"].numpy()
         array([3, 3])
     """
-    return _parsed(serialized, features, example_names)[0]
+    return _parsed(serialized, features)[0]
 
 
 explain_functions(__name__)

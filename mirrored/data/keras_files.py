@@ -368,11 +368,11 @@ def _compare(place: str, name: str) -> None:
     """Warn about a file that is not the one that Keras reads; it may be so on purpose."""
     if name in _SUMS and not _has_hash(place, _SUMS[name], "auto"):
         text = "The file %s is not the one that Keras reads, whose %s is %s."
-        logger.warning(text, place, _kind(name), _SUMS[name])
+        logger.warning(text, place, _kind(_SUMS[name]), _SUMS[name])
 
 
-def _kind(name: str) -> str:
-    return "sha256" if len(_SUMS[name]) == 64 else "md5"
+def _kind(file_hash: str) -> str:
+    return "sha256" if len(file_hash) == 64 else "md5"
 
 
 def check_there(place: str, name: str) -> None:
@@ -385,7 +385,7 @@ def check_there(place: str, name: str) -> None:
     if os.path.isfile(place):
         _compare(place, name)
         return
-    known = f", of {_kind(name)} {_SUMS[name]}" if name in _SUMS else ""
+    known = f", of {_kind(_SUMS[name])} {_SUMS[name]}" if name in _SUMS else ""
     raise FileNotFoundError(
         f"The data set is missing, and is not downloaded. Received: {place}. Get "
         f"{_ORIGIN}{name}{known}, and store it there. Or set KERAS_HOME to the folder whose "
@@ -521,17 +521,14 @@ def _hasher(file_hash: str, algorithm: str) -> Any:
             '`hash_algorithm` must be one of "auto", "sha256", "md5". Received: '
             f"hash_algorithm={algorithm!r}"
         )
-    if algorithm == "auto":
-        algorithm = "sha256" if len(file_hash) == 64 else "md5"
-    return hashlib.new(algorithm, usedforsecurity=False)
+    kind = _kind(file_hash) if algorithm == "auto" else algorithm
+    return hashlib.new(kind, usedforsecurity=False)
 
 
 def _has_hash(path: str, file_hash: str, algorithm: str) -> bool:
     hasher = _hasher(file_hash, algorithm)
     with open(path, "rb") as file:
-        while part := file.read(_AT_ONCE):
-            hasher.update(part)
-    return bool(hasher.hexdigest() == file_hash)
+        return bool(hashlib.file_digest(file, lambda: hasher).hexdigest() == file_hash)
 
 
 def _is_there(path: str, file_hash: str | None, algorithm: str) -> bool:

@@ -610,6 +610,7 @@ class PassesOfWorkers(Passes):
         gather: Asks all processes.
     """
 
+    is_open = False
     most_ahead = 1  # They meet for a batch, run its step, and meet again.
 
     def __init__(self, own: Passes, share: Callable[[int], Sequence[int]], gather: Gather) -> None:
@@ -618,12 +619,6 @@ class PassesOfWorkers(Passes):
         self.is_lent, self.begins_anew = own.is_lent, own.begins_anew
         self._next: Span | None = None  # Read, and not given out yet.
         self._ended = False  # This process has nothing more in this pass.
-        self._is_open = False
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a pass was begun and not ended."""
-        return self._is_open
 
     def checked(self, check: Check) -> "PassesOfWorkers":
         """Return the data as a function leaves them: each batch when it comes."""
@@ -634,7 +629,7 @@ class PassesOfWorkers(Passes):
         """Return whether any process has another batch, for which all of them meet."""
         if self._next is None:
             self._next = self._meet()
-            self._is_open = self._next is not None
+            self.is_open = self._next is not None
             if self._next is None:
                 self.close()
         return self._next is not None
@@ -652,17 +647,17 @@ class PassesOfWorkers(Passes):
         """Leave the pass."""
         self._own.close()
         self._next, self._ended = None, False
-        self._is_open, self.batches_read = False, 0
+        self.is_open, self.batches_read = False, 0
 
     def place(self) -> list[int]:
         """Return the position of all processes, and that of the batches of this one."""
-        return [self._is_open, self.batches_read, self._ended, *self._own.place()]
+        return [self.is_open, self.batches_read, self._ended, *self._own.place()]
 
     def go_to(self, place: Sequence[int]) -> None:
         """Continue from a position of this process."""
         is_open, self.batches_read, ended, *own = place
         self._own.go_to(own)
-        self._is_open, self._ended, self._next = bool(is_open), bool(ended), None
+        self.is_open, self._ended, self._next = bool(is_open), bool(ended), None
 
     def facts(self) -> dict[str, int]:
         """Return those of the batches of this process."""

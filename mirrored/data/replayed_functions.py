@@ -155,7 +155,8 @@ class ReplayedFunction:
         is_pure = all([self._may_read(value, names, known, function, *callers) for value in values])
         # The names that are left may be those of modules that it imports.
         left = names - known.keys()
-        return is_pure and not left & sys.modules.keys() and not any(map(_is_special, left))
+        has_special = any(name.startswith("__") for name in left)
+        return is_pure and not left & sys.modules.keys() and not has_special
 
     def _may_read(self, value: Any, names: set[str], known: dict[str, Any], *callers: Any) -> bool:
         """Return whether a function may read a value from outside.
@@ -187,10 +188,6 @@ class ReplayedFunction:
             return not isinstance(value, np.void)
         is_known = type(value) in _CONSTANTS or any([value is item for item in _CALLABLE])
         return is_known or self._is_pure(value, *callers)
-
-
-def _is_special(name: str) -> bool:
-    return name.startswith("__")
 
 
 def _replayed(program: Program, form: Form, leaves: list[Any]) -> Element:

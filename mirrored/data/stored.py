@@ -61,7 +61,8 @@ def adapt_all(x: Any, y: Any = None, sample_weight: Any = None, *, for_what: str
         if not is_stored(value):
             return to_array(value, name)
         if not is_large:
-            return to_array(value, name) if is_sparse(value) else _rows(value, [_all_of(value)])
+            whole = slice(0, value.shape[0])
+            return to_array(value, name) if is_sparse(value) else _rows(value, [whole])
         return value.tocsr() if is_sparse(value) else value
 
     is_large = sum(_row_bytes(leaf) * leaf.shape[0] for leaf in stored) > _AT_ONCE
@@ -287,10 +288,6 @@ def runs_of(blocks: Sequence[slice], most: int) -> Iterator[list[slice]]:
                 run, room = [], most
     if run:
         yield run
-
-
-def _all_of(leaf: Any) -> slice:
-    return slice(0, leaf.shape[0])
 
 
 def _row_bytes(leaf: Any) -> int:
