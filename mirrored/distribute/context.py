@@ -229,10 +229,6 @@ def _batch_all_gather(strategy: "StrategyBase", axis: Any, values: list[Any]) ->
     return [tensors for tensors, _ in gathered], [starts for _, starts in gathered]
 
 
-def _grad_all_reduce(call: OpCall, g: Tensor) -> list[Tensor | None]:
-    return [_summed_gradient(call.attrs["context"], call.attrs["reduce_op"], g)]
-
-
 def _summed_gradient(context: Any, op: ReduceOp, g: Tensor) -> Tensor:
     """Return one replica's gradient for a value that every replica has a copy of."""
     batch = global_batch()
@@ -251,7 +247,7 @@ ALL_REDUCE = Op(
     name="CollectiveReduceV2",
     infer=lambda x, reduce_op, context: x,
     view=lambda x, reduce_op, context: x,
-    gradient=_grad_all_reduce,
+    gradient=lambda call, g: [_summed_gradient(call.attrs["context"], call.attrs["reduce_op"], g)],
 )
 
 

@@ -65,7 +65,8 @@ class GraphLines:
         of_examples = _depending(
             self._graph,
             lambda node: (
-                not _is_sum(node) and (node.op.random or any(map(self._is_fed, node.inputs)))
+                not _is_sum(node)
+                and (node.op.random or any(id(fed.base) in self._inputs for fed in node.inputs))
             ),
         )
         makers = _makers(self._updates(), _is_sum)
@@ -89,9 +90,6 @@ class GraphLines:
     def _updates(self) -> list[Node]:
         written = (value.node for variable, value in self._graph.writes if variable.trainable)
         return [node for node in written if node is not None]
-
-    def _is_fed(self, value: Value) -> bool:
-        return id(value.base) in self._inputs
 
     def _lines(self, chosen: Collection[int]) -> Iterator[str]:
         numbers: dict[int, int] = {}

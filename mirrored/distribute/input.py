@@ -104,21 +104,21 @@ class DistributedDataset(GlobalBatches):
         strategy: The strategy whose replicas get the parts.
         dataset: The dataset.
         take: What gives each replica its part of a step: `cut` or `give_out`.
+
+    Raises:
+        TypeError: The dataset cannot be iterated over.
+        ValueError: Its elements are known to have no batch axis.
     """
 
-    def __init__(
-        self,
-        strategy: StrategyBase,
-        dataset: Iterable[Any],
-        take: Take,
-    ) -> None:
+    def __init__(self, strategy: StrategyBase, dataset: Iterable[Any], take: Take) -> None:
+        _check_dataset(dataset)
         self._strategy = strategy
         self._dataset = dataset
         self._take = take
 
     def __iter__(self) -> "DistributedIterator":
         """Return an iterator over the batches from the first one on."""
-        return DistributedIterator(self._strategy, self._steps, self, self._known, self._per_step)
+        return DistributedIterator(self, self._steps)
 
     @property
     def _known(self) -> Transform | None:
@@ -192,25 +192,19 @@ class DistributedIterator(PositionedIterator):
     """Iterates over the batches of a `DistributedDataset`; it may be an argument of `mr.function`.
 
     Args:
-        strategy: The strategy whose replicas get the parts.
+        dataset: The dataset.
         steps: From the sharing of a batch, what joins the parts of a value, and a position, to
             lists of what the steps after it are given.
-        origin: The dataset.
-        transform: What its steps are made of; None: only Python knows it.
-        per_step: How many elements of that a step is made of.
     """
 
     def __init__(
         self,
-        strategy: StrategyBase,
+        dataset: DistributedDataset,
         steps: Callable[[Sharing, Join, Position], Generator[list[Any]]],
-        origin: DistributedDataset,
-        transform: Transform | None,
-        per_step: int,
     ) -> None:
-        strategy.require_devices()
-        super().__init__(origin, transform, per_step)
-        self._dataset, self._strategy, self._steps = origin, strategy, steps
+        dataset._strategy.require_devices()
+        super().__init__(dataset, dataset._known, dataset._per_step)
+        self._dataset, self._strategy, self._steps = dataset, dataset._strategy, steps
         self._open(self._position)
 
     @property
@@ -303,21 +297,6 @@ def _joining(devices: Sequence[Device], replicas: int) -> Join:
     return join
 
 
-def distributed_dataset(strategy: StrategyBase, dataset: Any) -> DistributedDataset:
-    """Return a dataset whose batches are split into one part per replica.
-
-    Args:
-        strategy: The strategy.
-        dataset: The dataset, of global batches.
-
-    Raises:
-        TypeError: It cannot be iterated over.
-        ValueError: Its elements are known to have no batch axis.
-    """
-    _check_dataset(dataset)
-    return DistributedDataset(strategy, dataset, cut)
-
-
 def distributed_from_function(
     strategy: StrategyBase, function: Any, context: InputContext
 ) -> DistributedDataset:
@@ -336,9 +315,7 @@ def distributed_from_function(
         raise TypeError(
             f"`dataset_fn` must be a function of an InputContext. Received: {function!r}"
         )
-    dataset = function(context)
-    _check_dataset(dataset)
-    return DistributedDataset(strategy, dataset, give_out)
+    return DistributedDataset(strategy, function(context), give_out)
 
 
 def _check_dataset(dataset: Any) -> None:

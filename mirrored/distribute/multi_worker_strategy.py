@@ -22,7 +22,6 @@ from mirrored.distribute.context import get_replica_context
 from mirrored.distribute.cross_device_ops import CommunicationOptions, CrossDeviceOps
 from mirrored.distribute.cross_device_ops.across_workers import AcrossWorkers
 from mirrored.distribute.cross_device_ops.buckets import by_replica
-from mirrored.distribute.cross_device_ops.collectives import per_replica_copies
 from mirrored.distribute.cross_device_ops.connections import Cards, agreed, cards_of
 from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.global_batch import assumed_replicas, global_batch
@@ -45,7 +44,6 @@ from mirrored.distribute.worker_agreement import (
 from mirrored.distribute.worker_input import SharedDataset, WorkerDataset, is_own
 from mirrored.distribute.worker_resolver import WorkerResolver, check_resolver
 from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
-from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import active_recorder, only
 from mirrored.ops.spec import FLOATS, DType, bool_
 from mirrored.ops.tensor import Tensor
@@ -399,9 +397,8 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         Of its own a worker cuts each batch into a part for each replica of all workers, and each
         of its replicas gets one in every step.
         """
-        distributed = super()._distributed(dataset)
         if self._is_alone:
-            return distributed
+            return super()._distributed(dataset)
         if not is_own(dataset):
             return SharedDataset(self, dataset, self.check_alike)
         self._require_shared_data()
@@ -559,16 +556,6 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
     def gather_parts(self, parts: list[Tensor], axis: int) -> Tensor:
         """Return the replicas' tensors, one after the other along an axis."""
         return self._joined(parts, axis)[0]
-
-    def batch_all_gather(self, value: Any, axis: int) -> tuple[Mirrored, PerReplica]:
-        """Return the replicas' values joined, on each of them, and where each one's part begins."""
-        parts = [adopt(select(i, value), None) for i in range(len(self.devices))]
-        gathered, start = self._joined(parts, axis)
-        starts = []
-        for part in parts:
-            starts.append(start)
-            start += part.shape[axis]
-        return Mirrored(per_replica_copies(gathered, self.devices)), PerReplica(starts)
 
     def _joined(
         self, parts: list[Tensor], axis: int, sizes: Sequence[int] | None = None

@@ -100,14 +100,7 @@ def sharding_of(examples: int, replicas: int, first: int, here: int) -> Sharding
         first: The number of the first replica whose part is asked for.
         here: Of how many replicas parts are asked for.
     """
-    bounds = shard_bounds(examples, replicas)
-    own = bounds[first : first + here]
-    return Sharding(
-        tuple(slice(*bound) for bound in own),
-        tuple(start for start, _ in own),
-        examples,
-        tuple(end - start for start, end in bounds),
-    )
+    return _sharding(split_sizes(examples, replicas), first, here)
 
 
 @functools.lru_cache
@@ -119,15 +112,16 @@ def sharding_of_own(sizes: tuple[int, ...], first: int, here: int) -> Sharding:
         first: The number of the first replica whose part is asked for.
         here: Of how many replicas parts are asked for.
     """
-    ends = tuple(itertools.accumulate(sizes))
-    starts = (0, *ends[:-1])
-    before, own = starts[first], range(first, first + here)
-    return Sharding(
-        tuple(slice(starts[replica] - before, ends[replica] - before) for replica in own),
-        tuple(starts[replica] for replica in own),
-        ends[-1],
-        sizes,
-    )
+    return _sharding(sizes, first, here, absent=sum(sizes[:first]))
+
+
+def _sharding(sizes: Sequence[int], first: int, here: int, absent: int = 0) -> Sharding:
+    """Return where parts of some sizes are, where a number of rows before them are absent."""
+    ends = [0, *itertools.accumulate(sizes)]
+    starts = tuple(ends[first : first + here])
+    own = zip(starts, ends[first + 1 :], strict=False)
+    slices = tuple(slice(start - absent, end - absent) for start, end in own)
+    return Sharding(slices, starts, ends[-1], tuple(sizes))
 
 
 def cut(batches: Iterator[Any], sharing: Sharing, join: Join) -> Any:
@@ -230,14 +224,11 @@ def _joined(join: Join, arrays: Sequence[Any], starts: tuple[int, ...], examples
 
 def examples_of(batch: Any) -> int:
     """Return the number of examples in a batch; raises ValueError where it is none."""
-    return _examples(_shapes(batch))
-
-
-def _examples(shapes: Sequence[tuple[int, ...]]) -> int:
-    """Return the number of examples in a batch; raises ValueError where it is none."""
+    # A dataset, as an element of `window` is, has no rows to share.
+    shapes: list[Any] = [getattr(leaf, "shape", ()) for leaf in _nest.flatten(batch)]
     if not shapes or () in shapes:
         raise unbatched(shapes)
-    size = shapes[0][0]
+    size: int = shapes[0][0]
     if any(shape[0] != size for shape in shapes):
         raise ValueError(
             "All parts of a batch must have the same number of examples. Received: parts of "
@@ -245,11 +236,6 @@ def _examples(shapes: Sequence[tuple[int, ...]]) -> int:
             "`dataset.batch(global_batch_size)` first."
         )
     return size
-
-
-def _shapes(batch: Any) -> list[tuple[int, ...]]:
-    # A dataset, as an element of `window` is, has no rows to share.
-    return [getattr(leaf, "shape", ()) for leaf in _nest.flatten(batch)]
 
 
 def unbatched(shapes: Sequence[Any]) -> ValueError:

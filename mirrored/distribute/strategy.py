@@ -25,7 +25,6 @@ from mirrored.distribute.input import (
     DistributedDataset,
     InputContext,
     ValueContext,
-    distributed_dataset,
     distributed_from_function,
 )
 from mirrored.distribute.per_replica import (
@@ -36,6 +35,7 @@ from mirrored.distribute.per_replica import (
     select,
 )
 from mirrored.distribute.replicas import run_replicas
+from mirrored.distribute.sharding import cut
 from mirrored.distribute.strategy_base import StrategyBase
 from mirrored.errors import DevicesResetError, InvalidArgumentError
 from mirrored.ops.hooks import active_recorder
@@ -400,7 +400,7 @@ class Strategy(StrategyBase, _overrides.Subclassable):
         return self._distributed(dataset)
 
     def _distributed(self, dataset: Any) -> DistributedDataset:
-        return distributed_dataset(self, dataset)
+        return DistributedDataset(self, dataset, cut)
 
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], Any], options: Any = None

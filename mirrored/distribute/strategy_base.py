@@ -305,6 +305,10 @@ class StrategyBase:
         """Return the replicas' tensors, one after the other along an axis."""
         return self._cross_device_ops.gather(parts, joining_device(parts), axis)
 
+    def _joined(self, parts: list[Tensor], axis: int) -> tuple[Tensor, int]:
+        """Return the tensors of all replicas joined, and where those of this process begin."""
+        return self.gather_parts(parts, axis), 0
+
     def of_each_worker(self, value: Any, what: str) -> list[Any]:
         """Return a small object of each process, by its number: here, of the only one.
 
@@ -354,8 +358,8 @@ class StrategyBase:
         """
         parts = [adopt(select(i, value), None) for i in range(len(self.devices))]
         _check_axis(axis, parts)
-        gathered = self.gather_parts(parts, axis)
-        starts = list(itertools.accumulate((part.shape[axis] for part in parts), initial=0))
+        gathered, start = self._joined(parts, axis)
+        starts = list(itertools.accumulate((part.shape[axis] for part in parts), initial=start))
         copies = per_replica_copies(gathered, self.devices)
         return Mirrored(copies), PerReplica(starts[:-1])
 

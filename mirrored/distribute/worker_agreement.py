@@ -33,7 +33,7 @@ def check_alike(workers: Workers, facts: Facts, what: str) -> None:
     Raises:
         WorkerError: Two of them differ, on all of them; the text has the first line that does.
     """
-    own = {name: _hashed(lines) for name, lines in facts.items()}
+    own = {name: sha256("\n".join(lines).encode()).hexdigest() for name, lines in facts.items()}
     by_worker = workers.gather(own, what)
     differing = _differing(by_worker)
     if differing is None:
@@ -53,10 +53,6 @@ def check_alike(workers: Workers, facts: Facts, what: str) -> None:
         what=what,
         reason=f"{name} differ from those of worker {first}",
     )
-
-
-def _hashed(lines: Sequence[str]) -> str:
-    return sha256("\n".join(lines).encode()).hexdigest()
 
 
 def _differing(by_worker: Sequence[Mapping[str, str]]) -> tuple[str, int, int] | None:

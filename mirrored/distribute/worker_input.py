@@ -90,6 +90,8 @@ class WorkerDataset(DistributedDataset):
         parts: Into how many each batch is cut before replicas get them.
     """
 
+    _known = None  # Each worker has another one.
+
     def __init__(
         self, strategy: StrategyBase, make: Callable[[], Any], agree: Agree, parts: int = 1
     ) -> None:
@@ -102,7 +104,7 @@ class WorkerDataset(DistributedDataset):
     def __iter__(self) -> WorkerIterator:
         """Return an iterator over the batches from the first one on."""
         batches = KeptBatches(self._batches())
-        return WorkerIterator(self._strategy, partial(self._shared_out, batches), self, batches)
+        return WorkerIterator(self, partial(self._shared_out, batches), batches)
 
     def lose(self) -> None:
         """Note that workers are gone for which the dataset was made: the next pass is another."""

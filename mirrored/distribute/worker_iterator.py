@@ -8,7 +8,6 @@ from typing import Any
 from mirrored.data.dataset_iterators import Position
 from mirrored.distribute.input import DistributedDataset, DistributedIterator
 from mirrored.distribute.sharding import Join, Sharing
-from mirrored.distribute.strategy_base import StrategyBase
 
 
 class KeptBatches:
@@ -63,20 +62,18 @@ class WorkerIterator(DistributedIterator):
     """Gives each replica of this worker a batch in every step, until no worker has any left.
 
     Args:
-        strategy: The strategy whose replicas get the batches.
+        dataset: The dataset.
         steps: As for `DistributedIterator`.
-        origin: The dataset.
         batches: The batches that `steps` takes.
     """
 
     def __init__(
         self,
-        strategy: StrategyBase,
+        dataset: DistributedDataset,
         steps: Callable[[Sharing, Join, Position], Generator[list[Any]]],
-        origin: DistributedDataset,
         batches: KeptBatches,
     ) -> None:
-        super().__init__(strategy, steps, origin, None, 1)
+        super().__init__(dataset, steps)
         self._batches = batches
 
     def mark(self) -> Callable[[], None]:

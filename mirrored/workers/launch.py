@@ -176,12 +176,8 @@ def abort_at_exit(status: int) -> None:
 def _check(mpi: Any, launched: Launch | None) -> None:
     level = mpi.Query_thread()
     if level < mpi.THREAD_MULTIPLE:
-        levels = ("SINGLE", "FUNNELED", "SERIALIZED")
-        at = dict(
-            zip(
-                (mpi.THREAD_SINGLE, mpi.THREAD_FUNNELED, mpi.THREAD_SERIALIZED), levels, strict=True
-            )
-        )
+        names = ("SINGLE", "FUNNELED", "SERIALIZED")
+        at = {getattr(mpi, f"THREAD_{name}"): name for name in names}
         raise FailedPreconditionError(
             "Workers need an MPI that serves calls from any thread (MPI_THREAD_MULTIPLE). "
             f"Received: one initialised with MPI_THREAD_{at.get(level, level)}. If the program "

@@ -196,7 +196,9 @@ class AcrossWorkers(CrossDeviceOps):
         return reduce_slices(ReduceOp.SUM, slices, devices.get_device("CPU:0"))
 
 
-def _sum(xp: Any, out: Any, x: Any, *_: Any, sum_now: Callable[..., None], what: str) -> None:
+def sum_over_workers(
+    xp: Any, out: Any, x: Any, *_: Any, sum_now: Callable[..., None], what: str, **__: Any
+) -> None:
     """Sum over the workers; the sums before this one are inputs that are not read."""
     sum_now(x.reshape(-1), out.reshape(-1), what)
 
@@ -206,7 +208,7 @@ _SUM = Op(
     name="CollectiveReduceV2",
     infer=lambda x, *_, **__: x,
     may_alias=(0,),
-    kernel=_sum,
+    kernel=sum_over_workers,
     whole=True,
     stateful=True,
     ordered=True,

@@ -4,7 +4,6 @@ An algorithm is a subclass, which computes; tensors that do not go together neve
 """
 
 import logging
-import threading
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, TypeVar, cast
@@ -315,20 +314,16 @@ class FirstLines:
     """
 
     def __init__(self, lines: int = _LINES) -> None:
-        self._lines = self._left = lines
-        self._lock = threading.Lock()
+        self._levels = iter(([logging.INFO] + [logging.DEBUG] * lines)[:lines])
 
     def __reduce__(self) -> Any:
         return FirstLines, ()
 
     def log(self, text: str, *arguments: object) -> None:
         """Log one more line, or nothing after the last one."""
-        with self._lock:
-            level = logging.INFO if self._left == self._lines else logging.DEBUG
-            if not self._left:
-                return
-            self._left -= 1
-        logger.log(level, text, *arguments)
+        level = next(self._levels, None)
+        if level is not None:
+            logger.log(level, text, *arguments)
 
 
 def of_sum(reduce_op: ReduceOp, total: Tensor, count: int) -> Tensor:

@@ -4,7 +4,7 @@ Each worker sums the largest subtrees that consist of its replicas. The workers 
 partial sums as bytes, and each of them adds the rest.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mirrored import devices, ops
 from mirrored.devices import Device
-from mirrored.distribute.cross_device_ops.across_workers import AcrossWorkers
+from mirrored.distribute.cross_device_ops.across_workers import AcrossWorkers, sum_over_workers
 from mirrored.distribute.cross_device_ops.collectives import CrossDeviceOps, of_sum
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.distribute.cross_device_ops.reduction_to_one_device import sum_on
@@ -94,18 +94,11 @@ def _add(left: Tensor, right: Tensor) -> Tensor:
     return sum_on([left, right], left._device)
 
 
-def _sum(
-    xp: Any, out: Any, x: Any, *_: Any, size: int, sum_now: Callable[..., None], what: str
-) -> None:
-    """Sum over the workers; the sums before this one are inputs that are not read."""
-    sum_now(x, out, what)
-
-
 # Strategies alone call it: it is not in the table of ops. Its input is a worker's partial sums.
 _TREE_SUM = Op(
     name="CollectiveReduceV2",
     infer=lambda x, *_, size, **__: TensorSpec((size,), x.dtype),
-    kernel=_sum,
+    kernel=sum_over_workers,
     whole=True,
     stateful=True,
     ordered=True,
