@@ -344,7 +344,8 @@ class MemoryPlanner:
                 if first <= end and start <= last:
                     if place + room < taken:
                         break
-                    place = max(place, behind)
+                    if behind > place:  # A call of `max` would take as long as all the rest.
+                        place = behind
             block.place = place
             total = max(total, place + block.nbytes)
             behind = aligned(place + block.nbytes + self.gap, self.alignment)
