@@ -12,6 +12,7 @@ from mirrored import devices, ops
 from mirrored._numbers import in_units
 from mirrored.backends import MEGABYTE
 from mirrored.ops.hooks import active_recorder, only
+from mirrored.ops.shaping import RESHAPE
 from mirrored.ops.spec import Shape, TensorSpec
 from mirrored.ops.tensor import Tensor
 
@@ -203,14 +204,18 @@ def taken_apart(
 
 def _joined(tensors: Sequence[Tensor]) -> Tensor:
     with devices.device(tensors[0]._device):
-        return ops.concat([ops.reshape(tensor, (tensor.size,)) for tensor in tensors], axis=0)
+        return ops.concat([_as_vector(tensor) for tensor in tensors], axis=0)
 
 
 def _flat(run: _Place) -> Tensor:
     vector, start, _ = run
     if run.stop - start == vector.size:
-        return vector if vector.ndim == 1 else ops.reshape(vector, (vector.size,))
+        return _as_vector(vector)
     return vector[start : run.stop]
+
+
+def _as_vector(tensor: Tensor) -> Tensor:
+    return tensor if tensor.ndim == 1 else RESHAPE(tensor, shape=(tensor.size,))
 
 
 def bucket_bytes(total: int, num_packs: int, bytes_per_pack: int) -> int:
