@@ -6,7 +6,6 @@ mixes examples.
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from mirrored.ops.op import OPS, Op
@@ -163,11 +162,11 @@ def _in_order(call: Call, result: ShardValue, mixing: frozenset[Operation]) -> S
     blocks = {value.blocks for value in rows if value.blocks is not None}
     if len(blocks) > 1:
         mixing |= {call.operation}
-    result = replace(result, blocks=min(blocks, default=None))
     orders = {value.reordered for value in rows}
     if len(orders) > 1:
-        return replace(result, mixing=mixing.union(*orders))
-    return replace(result, mixing=mixing, reordered=frozenset().union(*orders))
+        mixing, orders = mixing.union(*orders), set()
+    reordered = frozenset[Operation]().union(*orders)
+    return result._replace(blocks=min(blocks, default=None), mixing=mixing, reordered=reordered)
 
 
 def _added(values: list[ShardValue]) -> Scale | None:
@@ -221,7 +220,7 @@ def _select(call: Call) -> ShardValue:
         return _NONLINEAR(call)
     if condition.kind is _ROWS and chosen.kind is not _ROWS:  # A shard's number in some rows.
         return call.mixed()
-    return replace(chosen, mixing=chosen.mixing | condition.mixing)
+    return chosen._replace(mixing=chosen.mixing | condition.mixing)
 
 
 _NONLINEAR = _elementwise(_no_scale, lambda call: False)
@@ -288,7 +287,7 @@ def _along(axes: Callable[[Call], tuple[int, ...]], scales: _Scales) -> Rule:
             return _NONLINEAR(call)
         if any(value.axis != rows[0].axis or value.axis in axes(call) for value in rows):
             return call.mixed()
-        return replace(_elementwise(scales, lambda _: False)(_of_rank(call)), axis=rows[0].axis)
+        return _elementwise(scales, lambda _: False)(_of_rank(call))._replace(axis=rows[0].axis)
 
     return rule
 
@@ -330,15 +329,15 @@ def _multiplied(place_of: Callable[[Call, int, int], int | None]) -> Rule:
             for number, value in enumerate(call.inputs)
             if value.kind is _ROWS
         }
-        scaled = _PRODUCT(call._replace(inputs=tuple(_as_plain(value) for value in call.inputs)))
         if not places:
+            scaled = _PRODUCT(call)
             return scaled if scaled.kind is not _OTHER else call.other()
         sums = [value for value in call.inputs if value.kind in (_SUM, _OTHER)]
         mixing = call.mixing.union(*(value.sources for value in sums))
         scale = _product((1, 1))(list(call.inputs)) or UNIT
         place = places.pop()
         if places or place is None:
-            return replace(call.mixed(), scale=scale)
+            return call.mixed()._replace(scale=scale)
         if place == _SUMMED:
             sources = frozenset([call.operation])
             return ShardValue(_SUM, 0, scale, sources, _in_order(call, SAME, mixing).mixing)
@@ -362,11 +361,6 @@ def _place_among_images(number: int) -> Callable[[Call, int, int], int | None]:
     return lambda _, other, axis: 0 if (other, axis) == (number, 0) else None
 
 
-def _as_plain(value: ShardValue) -> ShardValue:
-    """Return a value whose rows do not count, as its scale and its sums do."""
-    return replace(value, kind=_SAME) if value.kind is _ROWS else value
-
-
 # ---------------------------------------------------------------------- where elements are
 
 
@@ -386,7 +380,7 @@ def _reshape(call: Call) -> ShardValue:
             inside, rest = divmod(before * blocks, front)
             if not rest and inside and call.shape[axis] % (inside * call.examples) == 0:
                 is_kept = value.blocks is None and call.shape[axis] == size and front == before
-                return replace(value, axis=axis, blocks=None if is_kept else inside)
+                return value._replace(axis=axis, blocks=None if is_kept else inside)
     return call.mixed()
 
 
@@ -404,7 +398,7 @@ def _broadcast(call: Call) -> ShardValue:
     if not axes:
         return value
     if value.kind is _SAME:
-        return replace(value, kind=_ROWS, axis=axes[0], blocks=None)
+        return value._replace(kind=_ROWS, axis=axes[0], blocks=None)
     return ShardValue(_ROWS, axes[0], mixing=value.mixing | value.sources, blocks=None)
 
 
@@ -424,8 +418,8 @@ def _joined(call: Call) -> ShardValue:
     block = call.examples * min(inside, default=1)
     if len(inside) > 1 or any(size % block for size in sizes):
         return call.mixed(axis)
-    equal = tuple(replace(value, blocks=None) for value in rows)
-    return replace(_ADDED(_of_rank(call._replace(inputs=equal))), blocks=sum(sizes) // block)
+    equal = tuple(value._replace(blocks=None) for value in rows)
+    return _ADDED(_of_rank(call._replace(inputs=equal)))._replace(blocks=sum(sizes) // block)
 
 
 def _stacked(call: Call) -> ShardValue:
@@ -448,7 +442,7 @@ def _sliced(call: Call) -> ShardValue:
     axis, item = _item_of(index, call.shapes[0], value.axis)
     size = call.shapes[0][value.axis]
     if item == slice(None, None, -1) and len(call.shape) == len(call.shapes[0]):
-        return replace(value, axis=axis, reordered=value.reordered | {call.operation})
+        return value._replace(axis=axis, reordered=value.reordered | {call.operation})
     if not isinstance(item, slice):
         start, stop, step = item % size, item % size + 1, 1
     else:
@@ -457,11 +451,11 @@ def _sliced(call: Call) -> ShardValue:
     if isinstance(item, slice) and stop > start:
         if step == 1 and start % block == 0 and stop % block == 0:
             blocks = (stop - start) // block if value.blocks else None
-            return replace(value, axis=axis, blocks=blocks)
+            return value._replace(axis=axis, blocks=blocks)
         if start < step and block // call.examples % step == 0 and stop == size:
             return value.moved(axis)
     is_example = size == call.examples and stop == start + 1 and not value.reordered
-    return replace(call.other(), example=start if is_example else None)
+    return call.other()._replace(example=start if is_example else None)
 
 
 def _item_of(index: tuple[Any, ...], shape: Shape, axis: int) -> tuple[int, Any]:
@@ -490,13 +484,13 @@ def _slice_gradient(call: Call) -> ShardValue:
     if value.kind is not _ROWS or not axes:
         return value
     blocks = (value.blocks or 1) * call.shape[axes[0]] // call.shapes[0][value.axis]
-    return replace(value, axis=axes[0], blocks=blocks)
+    return value._replace(axis=axes[0], blocks=blocks)
 
 
 def _updated_slice(call: Call) -> ShardValue:
     value, part = call.inputs
     if part.kind is _SAME or (value.kind is _ROWS and part.kind is _ROWS):
-        return replace(value, mixing=call.mixing)
+        return value._replace(mixing=call.mixing)
     return unknown(call)
 
 
@@ -507,8 +501,8 @@ def _gathered(call: Call) -> ShardValue:
     if value.kind is _ROWS and value.axis == axis:
         inside = call.shapes[0][axis] // call.examples if value.blocks == 1 else 0
         if indices.step and indices.step in (OWN, inside):
-            rows = replace(value, axis=axis + indices.axis, blocks=indices.blocks)
-            return replace(rows, mixing=call.mixing)
+            rows = value._replace(axis=axis + indices.axis, blocks=indices.blocks)
+            return rows._replace(mixing=call.mixing)
         return call.mixed()
     if indices.kind in (_SUM, _OTHER):
         return call.other() if value.kind is not _ROWS else call.mixed()
@@ -532,7 +526,7 @@ def _flat_indices(call: Call) -> ShardValue:
         return call.other()
     # Along the axes that inputs and indices share, each index is of its own example.
     is_own = value.step == 1 or bool(example_axes(call.attrs["batch"], call.examples))
-    return replace(value, axis=axes[0], step=OWN if is_own else 0)
+    return value._replace(axis=axes[0], step=OWN if is_own else 0)
 
 
 def _segments(additive: bool) -> Rule:
@@ -542,7 +536,7 @@ def _segments(additive: bool) -> Rule:
             return data if additive and ids.kind is _SAME else call.other()
         axes = example_axes(call.shape, call.examples)
         if axes:
-            return replace(data, kind=_ROWS, axis=axes[0]) if ids.step else call.mixed()
+            return data._replace(kind=_ROWS, axis=axes[0]) if ids.step else call.mixed()
         if not additive or data.scale is None or ids.scale != UNIT:
             return call.other()
         mixing = _in_order(call, SAME, call.mixing).mixing
@@ -554,7 +548,7 @@ def _segments(additive: bool) -> Rule:
 def _scattered(call: Call) -> ShardValue:
     value, places, rows = call.inputs
     if value.kind is _ROWS and places.kind is _ROWS and places.step:
-        return replace(value, mixing=call.mixing)
+        return value._replace(mixing=call.mixing)
     if places.kind is _SAME and rows.kind is _SAME:
         return value
     return unknown(call)

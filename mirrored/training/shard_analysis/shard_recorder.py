@@ -5,7 +5,6 @@ function is recorded again for other sizes, which shows how it follows from them
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -180,7 +179,7 @@ class ShardRecorder(ShapeRecorder):
         )
         value = rule_of(op)(call)
         if value.kind is Kind.ROWS and len(self._shard_axes(output.shape)) > 1:
-            value = replace(value, mixing=value.mixing | {operation})  # Rows of a shard's length.
+            value = value._replace(mixing=value.mixing | {operation})  # Rows of a shard's length.
         self.declare(output, value)
         self._makers[output._id] = operation
 
@@ -216,7 +215,7 @@ class ShardRecorder(ShapeRecorder):
         upstream: list[Tensor] = []
         for tensor, value in zip(call.outputs, rows, strict=True):
             upstream.append(RecordedTensor(self, None, tensor._device, tensor._spec))
-            self.declare(upstream[-1], replace(value, mixing=before))
+            self.declare(upstream[-1], value._replace(mixing=before))
         mixing = before
         for gradient in call.rule(upstream):
             value = self._known_of.get(getattr(gradient, "_id", -1), SAME)
@@ -224,7 +223,7 @@ class ShardRecorder(ShapeRecorder):
             if value.kind is Kind.OTHER or value.scale != Scale():
                 mixing |= value.sources
         for tensor, value in zip(call.outputs, rows, strict=True):
-            self.declare(tensor, replace(value, mixing=mixing))
+            self.declare(tensor, value._replace(mixing=mixing))
 
     def write(self, variable: Any, value: Tensor) -> None:
         """Leave the variable as it is, and note where reading it depends on the replicas.

@@ -4,7 +4,6 @@ One device computes from the whole batch, a replica from its shard of it.
 """
 
 import enum
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 
@@ -60,8 +59,7 @@ class Operation(NamedTuple):
         return f"{self.name} in the {self.kind}{f' {self.owner!r}' if self.owner else ''}"
 
 
-@dataclass(frozen=True, slots=True)
-class ShardValue:
+class ShardValue(NamedTuple):
     """What is known of a value.
 
     Attributes:
@@ -92,7 +90,7 @@ class ShardValue:
 
     def moved(self, axis: int) -> "ShardValue":
         """Return it with its examples along another axis."""
-        return replace(self, axis=axis)
+        return self._replace(axis=axis)
 
 
 SAME = ShardValue()
