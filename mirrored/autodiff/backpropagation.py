@@ -3,15 +3,15 @@
 Tapes note the way forward as nodes; here each node's rule is asked, from the last to the first.
 """
 
-import functools
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mirrored import ops
+from mirrored.devices import Device
 from mirrored.devices import device as device_scope
 from mirrored.ops.conversion import adopt, from_host
 from mirrored.ops.hooks import CustomCall
@@ -49,17 +49,21 @@ def backpropagate(
         wanted: Ids of tensors and variables.
     """
     by_id: dict[int, Tensor] = {}
-    scope_of = functools.cache(device_scope)  # Most nodes have the same device.
-    while nodes:
-        node = nodes.pop()
-        if isinstance(node, CustomCall):
-            _through_custom_call(node, grads, wanted, by_id)
-            continue
-        key = node.output._id
-        parts = grads.pop(key, None)
-        if parts is None:
-            continue
-        with scope_of(node.output._device):
+    device: Device | None = None
+    with ExitStack() as scope:
+        while nodes:
+            node = nodes.pop()
+            if isinstance(node, CustomCall):
+                _through_custom_call(node, grads, wanted, by_id)
+                continue
+            key = node.output._id
+            parts = grads.pop(key, None)
+            if parts is None:
+                continue
+            if node.output._device is not device:  # Most nodes have that of the one before.
+                scope.close()
+                device = node.output._device
+                scope.enter_context(device_scope(device))
             g = _summed(parts)
             if key in wanted:
                 by_id[key] = g
@@ -68,9 +72,9 @@ def backpropagate(
                 continue
             rule = node.op.gradient
             results = rule(node, g) if rule is not None else ()
-        for tensor, needed, result in zip(node.inputs, node.needed, results, strict=True):
-            if needed and result is not None:
-                grads.setdefault(tensor._id, []).append(result)
+            for tensor, needed, result in zip(node.inputs, node.needed, results, strict=True):
+                if needed and result is not None:
+                    grads.setdefault(tensor._id, []).append(result)
     for key in sorted(wanted & grads.keys()):  # In one order in all processes.
         with on_device_of(grads[key][0]):
             by_id[key] = _summed(grads[key])
