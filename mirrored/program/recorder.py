@@ -193,7 +193,7 @@ class GraphRecorder:
         self._updating = True
         whole, start = self.value_of(value), 0
         for member in getattr(variable, "members", (variable,)):
-            spec = TensorSpec(member.shape, member.dtype)
+            spec = member._tensor._spec
             storage, offset = member.pinned()
             self._bind_to(member, storage, offset)
             part = whole if spec == whole.spec else whole.part(spec, start)
