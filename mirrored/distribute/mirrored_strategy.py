@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mirrored import devices, ops
+from mirrored import devices
 from mirrored._logging import logger
 from mirrored._numbers import check_count
 from mirrored.backends.product_settings import available_threads
@@ -244,7 +244,8 @@ class MirroredStrategy(Strategy):
                 with devices.device(device):
                     if i:
                         # The value is computed once: random ones would differ.
-                        kwargs["initial_value"] = ops.identity(copies[0].read_value())
+                        kwargs["initial_value"] = copies[0].read_value()
+                        devices.log_placement("Identity", device)  # The copy to the device.
                     name = f"{kwargs['name'] or 'Variable'}/replica_{i}" if i else kwargs["name"]
                     copies.append(next_creator(**{**kwargs, "name": name}))
                 _check_mean(copies[0])
