@@ -55,11 +55,11 @@ def _grad_matmul(call: OpCall, g: Tensor) -> Grads:
     ta, tb = call.attrs["transpose_a"], call.attrs["transpose_b"]
     by_a = by_b = None
     if call.needs(0):
-        by_a = matmul(b, g, tb, True) if ta else matmul(g, b, False, not tb)
-        by_a = sum_to_shape(by_a, a.shape)
+        by_a = _product(b, g, tb, True) if ta else _product(g, b, False, not tb)
+        by_a = sum_to_shape(by_a, a._spec.shape)
     if call.needs(1):
-        by_b = matmul(g, a, True, ta) if tb else matmul(a, g, not ta, False)
-        by_b = sum_to_shape(by_b, b.shape)
+        by_b = _product(g, a, True, ta) if tb else _product(a, g, not ta, False)
+        by_b = sum_to_shape(by_b, b._spec.shape)
     return [by_a, by_b]
 
 
@@ -141,7 +141,9 @@ def matmul(
             "`output_type` must be the dtype of the matrices. Received: "
             f"output_type={output_type} for {a.dtype.name}. Cast the product with mr.cast."
         )
+    return _product(a, b, bool(transpose_a or adjoint_a), bool(transpose_b or adjoint_b))
+
+
+def _product(a: Tensor, b: Tensor, transpose_a: bool, transpose_b: bool) -> Tensor:
     op = MATMUL if a.ndim == b.ndim == 2 else BATCH_MATMUL
-    return op(
-        a, b, transpose_a=bool(transpose_a or adjoint_a), transpose_b=bool(transpose_b or adjoint_b)
-    )
+    return op(a, b, transpose_a=transpose_a, transpose_b=transpose_b)

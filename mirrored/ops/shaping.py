@@ -254,7 +254,7 @@ def broadcast_to(input: TensorLike, shape: ShapeLike, name: str | None = None) -
 
 def sum_to_shape(g: Tensor, shape: Shape) -> Tensor:
     """Undo a broadcast in a gradient: sum over the axes along which `shape` was repeated."""
-    if g.shape == shape:
+    if g._spec.shape == shape:
         return g
     leading = g.ndim - len(shape)
     repeated = (i + leading for i, size in enumerate(shape) if size == 1 != g.shape[i + leading])
