@@ -76,8 +76,10 @@ def backpropagate(
                 if needed and result is not None:
                     grads.setdefault(tensor._id, []).append(result)
     for key in sorted(wanted & grads.keys()):  # In one order in all processes.
-        with on_device_of(grads[key][0]):
-            by_id[key] = _summed(grads[key])
+        by_id[key], *others = grads[key]
+        if others:
+            with on_device_of(by_id[key]):
+                by_id[key] = _summed(grads[key])
     return by_id
 
 

@@ -153,8 +153,8 @@ class Recording:
         """Note an op whose inputs are followed; ops call this."""
         if op.gradient is None or self._used or output.dtype not in FLOATS:
             return
-        needed = tuple(tensor._id in self._tracked for tensor in inputs)
-        if any(needed):
+        needed = tuple([tensor._id in self._tracked for tensor in inputs])
+        if True in needed:
             self._tracked.add(output._id)
             self._nodes.append(OpCall(op, inputs, attrs, output, needed))
 
