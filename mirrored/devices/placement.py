@@ -105,6 +105,9 @@ def device(device_name: str | LogicalDevice | DeviceSpec | Device | None) -> Dev
     """
     if device_name is None:
         return DeviceScope(_ANYWHERE)
+    if isinstance(device_name, Device):
+        device_name.require()
+        device_name = device_name.full_name
     if type(device_name) is str:
         return _scope_of(device_name)
     return DeviceScope(_request_for(to_spec(device_name)))
