@@ -44,6 +44,7 @@ class Value:
 
     Attributes:
         spec: Its shape and dtype.
+        size: The number of its elements.
         device: Where it lives.
         offset: How many elements of the base come before it.
         constant: The tensor that it is, where it is the same in every run.
@@ -62,6 +63,7 @@ class Value:
         "number",
         "offset",
         "replica",
+        "size",
         "spec",
         "storage",
     )
@@ -69,6 +71,7 @@ class Value:
     def __init__(self, spec: TensorSpec, device: Device, replica: int = SHARED) -> None:
         """Make a value with memory of its own."""
         self.spec = spec
+        self.size: int = math.prod(spec.shape)
         self.device = device
         self._base: Value | None = None
         self.offset = 0
@@ -89,11 +92,6 @@ class Value:
     def node(self) -> "Node | None":
         """What computes the base; None for inputs, constants and variables."""
         return None if self.made_by is None else self.made_by()
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return math.prod(self.spec.shape)
 
     @property
     def nbytes(self) -> int:
