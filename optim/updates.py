@@ -103,7 +103,7 @@ class Rule:
         replicas = self._strategy.updating_replicas
         packed = [_of_replica(gradients, replica) for replica in replicas]
         plan = self._plan(variables)
-        specs = plan.specs if plan else [(v.shape, v.dtype) for v in variables]
+        specs = plan.specs if plan else [copy_of(v, 0)._tensor._spec for v in variables]
         for i, variable in enumerate(variables):
             spec = packed[0].spec(i)
             if spec != specs[i]:

@@ -102,8 +102,9 @@ class Op:
 
     def may_refuse(self, inputs: Iterable[TensorSpec]) -> bool:
         """Return whether values of such inputs are checked."""
-        looks = self.stateful or any(spec.dtype in INTEGERS for spec in inputs)
-        return self.validate is not None and looks
+        if self.validate is None:
+            return False
+        return self.stateful or any(spec.dtype in INTEGERS for spec in inputs)
 
     def __call__(self, *inputs: Any, **attrs: Any) -> Tensor:
         """Run the op eagerly: place it, allocate the result, run the kernel."""

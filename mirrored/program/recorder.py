@@ -183,7 +183,8 @@ class GraphRecorder:
             self._storages[id(storage)] = base
         for copy, place in _places(variable, offset):
             self._bind_to(copy, storage, place)
-        return self._tensor(base.part(TensorSpec(variable.shape, variable.dtype), offset))
+        spec = TensorSpec(variable.shape, variable.dtype) if members else variable._tensor._spec
+        return self._tensor(base.part(spec, offset))
 
     def write(self, variable: Any, value: Tensor) -> None:
         """Note that one copy of a variable gets a value, which it has from now on.
@@ -371,7 +372,7 @@ def _places(variable: Any, offset: int) -> list[tuple[Any, int]]:
     members = getattr(variable, "members", None)
     if members is None:
         return [(variable, offset)]
-    return [(member, member.pinned()[1]) for member in members]
+    return [(member, member._offset) for member in members]
 
 
 def _as_part(

@@ -316,7 +316,7 @@ def split_at_guard(graph: Graph) -> tuple[list[Node], list[Node]]:
     for node in needed:
         # What joins the replicas' gradients waits for the update that uses it: one pass does both.
         waits = node not in guarded and (node.updates or bool(graph.guards))
-        if (waits and node.replica == SHARED) or any(past in late for past in node.before()):
+        if (waits and node.replica == SHARED) or not late.isdisjoint(node.before()):
             late.add(node)
     return [node for node in needed if node not in late], [node for node in needed if node in late]
 
@@ -343,10 +343,11 @@ def in_levels(nodes: list[Node], side: Callable[[Node], object]) -> list[list[No
     """Return nodes in levels, each of what depends on nothing of another side in it."""
     level: dict[Node, int] = {}
     for node in nodes:
-        level[node] = max(
-            (level[past] + (side(past) != side(node)) for past in node.before() if past in level),
-            default=0,
-        )
+        own, deepest = side(node), 0
+        for past in node.before():
+            if past in level:
+                deepest = max(deepest, level[past] + (side(past) != own))
+        level[node] = deepest
     count = max(level.values(), default=-1) + 1
     return [[node for node in nodes if level[node] == number] for number in range(count)]
 
@@ -464,7 +465,8 @@ def _let_wait(schedule: Schedule) -> None:
     count = 0
     for stage in schedule.stages:
         phases = [phase for launch in stage for phase in launch.phases]
-        read = [value.node for phase in phases for node in nodes_of(phase) for value in node.inputs]
+        nodes = [node for phase in phases for node in nodes_of(phase)] if number else []
+        read = [value.node for node in nodes for value in node.inputs]
         waits = max((number[node] for node in read if node in number), default=0)
         if isinstance(phases[0], Guard):
             waits = count  # For all: nobody writes before all sums are there.
