@@ -16,6 +16,7 @@ from mirrored.devices import device as device_scope
 from mirrored.ops.conversion import adopt, from_host
 from mirrored.ops.hooks import CustomCall
 from mirrored.ops.op import OpCall
+from mirrored.ops.shaping import sum_to_shape
 from mirrored.ops.spec import FLOATS
 from mirrored.ops.tensor import Tensor
 
@@ -74,7 +75,10 @@ def backpropagate(
             results = rule(node, g) if rule is not None else ()
             for tensor, needed, result in zip(node.inputs, node.needed, results, strict=True):
                 if needed and result is not None:
-                    grads.setdefault(tensor._id, []).append(result)
+                    part = result() if callable(result) else result
+                    if part._spec.shape != tensor._spec.shape:
+                        part = sum_to_shape(part, tensor._spec.shape)
+                    grads.setdefault(tensor._id, []).append(part)
     for key in sorted(wanted & grads.keys()):  # In one order in all processes.
         by_id[key], *others = grads[key]
         if others:

@@ -14,7 +14,7 @@ from mirrored.backends.product_settings import product
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors
 from mirrored.ops.creation import ZEROS_LIKE
-from mirrored.ops.elementwise import ADD, unary, when
+from mirrored.ops.elementwise import ADD, unary
 from mirrored.ops.op import Full, Grads, Op, OpCall, register
 from mirrored.ops.shaping import BROADCAST_TO, CAST, RESHAPE
 from mirrored.ops.spec import (
@@ -82,7 +82,7 @@ BIAS_ADD = register(
         name="BiasAdd",
         infer=_infer_bias_add,
         kernel=lambda xp, out, x, bias: xp.add(x, bias, out=out),
-        gradient=lambda call, g: [g, BIAS_ADD_GRAD(g) if call.needs(1) else None],
+        gradient=lambda call, g: [g, lambda: BIAS_ADD_GRAD(g)],
         dtypes=NUMBERS,
         may_alias=(0,),
     )
@@ -170,7 +170,7 @@ def _relu_grad(xp: Any, out: Any, g: Any, y: Any) -> None:
 
 def _grad_relu_grad(call: OpCall, g: Tensor) -> Grads:
     y = call.inputs[1]
-    return [RELU_GRAD(g, y), when(call.needs(1), lambda: ZEROS_LIKE(y))]
+    return [RELU_GRAD(g, y), lambda: ZEROS_LIKE(y)]
 
 
 def _sigmoid(xp: Any, out: Any, x: Any) -> None:

@@ -367,22 +367,22 @@ def define(
     def by_both(call: OpCall, g: Tensor) -> Grads:
         x, w = call.inputs
         return [
-            ops.to_images(w, g, sizes=x.shape[1:], **call.attrs) if call.needs(0) else None,
-            ops.to_filters(x, g, sizes=w.shape, **call.attrs) if call.needs(1) else None,
+            lambda: ops.to_images(w, g, sizes=x.shape[1:], **call.attrs),
+            lambda: ops.to_filters(x, g, sizes=w.shape, **call.attrs),
         ]
 
     def of_images(call: OpCall, u: Tensor) -> Grads:
         (w, g), windows = call.inputs, _windows(call)
         return [
-            ops.to_filters(u, g, sizes=w.shape, **windows) if call.needs(0) else None,
-            ops.forward(u, w, **windows) if call.needs(1) else None,
+            lambda: ops.to_filters(u, g, sizes=w.shape, **windows),
+            lambda: ops.forward(u, w, **windows),
         ]
 
     def of_filters(call: OpCall, u: Tensor) -> Grads:
         (x, g), windows = call.inputs, _windows(call)
         return [
-            ops.to_images(u, g, sizes=x.shape[1:], **windows) if call.needs(0) else None,
-            ops.forward(x, u, **windows) if call.needs(1) else None,
+            lambda: ops.to_images(u, g, sizes=x.shape[1:], **windows),
+            lambda: ops.forward(x, u, **windows),
         ]
 
     def flops(results: TensorSpec, filters: Shape) -> int:

@@ -18,7 +18,7 @@ from mirrored.ops.activations import RELU, SIGMOID
 from mirrored.ops.comparison import LESS_EQUAL, LOGICAL_AND
 from mirrored.ops.conversion import adopt
 from mirrored.ops.creation import ONES_LIKE, ZEROS_LIKE
-from mirrored.ops.elementwise import ABS, DIV, MUL, SUB, when
+from mirrored.ops.elementwise import ABS, DIV, MUL, SUB
 from mirrored.ops.host_tensor import transfer
 from mirrored.ops.indices import check_of_range
 from mirrored.ops.op import Check, Full, Grads, Op, OpCall, register
@@ -101,8 +101,8 @@ def _xent_grad(xp: Any, out: Any, logits: Any, labels: Any, g: Any, *, workspace
 def _grad_xent(call: OpCall, g: Tensor) -> Grads:
     logits, labels = call.inputs
     return [
-        when(call.needs(0), lambda: XENT_GRAD(logits, labels, g)),
-        when(call.needs(1), lambda: -(g[:, None] * LOG_SOFTMAX(logits, axis=1))),
+        lambda: XENT_GRAD(logits, labels, g),
+        lambda: -(g[:, None] * LOG_SOFTMAX(logits, axis=1)),
     ]
 
 
@@ -209,8 +209,7 @@ def _sigmoid_xent(xp: Any, out: Any, logits: Any, labels: Any, *, workspace: Any
 
 def _grad_sigmoid_xent(call: OpCall, g: Tensor) -> Grads:
     logits, labels = call.inputs
-    by_logits = g * (SIGMOID(logits) - labels) if call.needs(0) else None
-    return [by_logits, -(g * logits) if call.needs(1) else None]
+    return [lambda: g * (SIGMOID(logits) - labels), lambda: -(g * logits)]
 
 
 SIGMOID_XENT = register(

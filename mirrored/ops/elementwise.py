@@ -12,7 +12,7 @@ from mirrored._types import TensorLike
 from mirrored.ops.conversion import adopt, as_tensors, convert_to_tensor
 from mirrored.ops.creation import ZEROS_LIKE
 from mirrored.ops.op import Check, Gradient, Grads, Kernel, Op, OpCall, register
-from mirrored.ops.shaping import CAST, sum_to_shape
+from mirrored.ops.shaping import CAST
 from mirrored.ops.spec import (
     FLOATS,
     INTEGERS,
@@ -83,7 +83,7 @@ ABS = unary("Abs", "absolute", lambda call, g: g * SIGN(call.inputs[0]), SIGNED)
 def binary(
     name: str,
     kernel: str | Kernel,
-    gradient: Callable[[OpCall, Tensor], tuple[Tensor | None, Tensor | None]] | None,
+    gradient: Gradient | None,
     dtypes: frozenset[DType] = NUMBERS,
     result: DType | None = None,
     validate: Callable[..., Check | None] | None = None,
@@ -95,8 +95,7 @@ def binary(
     Args:
         name: The op's name.
         kernel: What computes it, or the array module's name of the ufunc that does.
-        gradient: From the call and the upstream gradient to those of both inputs, of the
-            broadcast shape; None: not differentiable.
+        gradient: The rule, whose results have the broadcast shape; None: not differentiable.
         dtypes: Those that the inputs may have.
         result: The dtype of the result; None: that of the inputs.
         validate: What checks the inputs' values; see `Op`.
@@ -110,19 +109,12 @@ def binary(
         check_same_dtype(name, x, y)
         return TensorSpec(broadcast_shapes(name, x.shape, y.shape), result or x.dtype)
 
-    def unbroadcast(call: OpCall, g: Tensor) -> Grads:
-        grads = gradient(call, g) if gradient is not None else (None, None)
-        return [
-            None if grad is None else sum_to_shape(grad, x.shape)
-            for grad, x in zip(grads, call.inputs, strict=True)
-        ]
-
     return register(
         Op(
             name=name,
             infer=infer,
             kernel=_kernel(kernel),
-            gradient=None if gradient is None else unbroadcast,
+            gradient=gradient,
             dtypes=dtypes,
             may_alias=may_alias if result is None else (),
             validate=validate,
@@ -132,20 +124,15 @@ def binary(
     )
 
 
-def when(needed: bool, make: Callable[[], Tensor]) -> Tensor | None:
-    """Return a gradient that is needed; what makes it is called only then."""
-    return make() if needed else None
-
-
-def _grad_mul(call: OpCall, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+def _grad_mul(call: OpCall, g: Tensor) -> Grads:
     x, y = call.inputs
-    return when(call.needs(0), lambda: g * y), when(call.needs(1), lambda: g * x)
+    return [lambda: g * y, lambda: g * x]
 
 
-def _grad_div(call: OpCall, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+def _grad_div(call: OpCall, g: Tensor) -> Grads:
     y = call.inputs[1]
     by_y = g / y
-    return by_y, when(call.needs(1), lambda: -(by_y * call.output))
+    return [by_y, lambda: -(by_y * call.output)]
 
 
 def mask_of(spec: TensorSpec) -> TensorSpec:
@@ -168,44 +155,43 @@ def clear_masked(xp: Any, out: Any, mask: Any) -> None:
     xp.bitwise_and(bits, mask, out=bits)
 
 
-def _mul_no_nan(xp: Any, out: Any, x: Any, y: Any, *, workspace: Any) -> None:
-    kept = workspace[0]
-    mask_zeros(xp, y, kept)
-    xp.multiply(x, y, out=out)
-    clear_masked(xp, out, kept)
+def _no_nan(function: str) -> Kernel:
+    """Return the kernel of a ufunc of x and y, but 0 where y is 0."""
+
+    def kernel(xp: Any, out: Any, x: Any, y: Any, *, workspace: Any) -> None:
+        kept = workspace[0]
+        mask_zeros(xp, y, kept)
+        getattr(xp, function)(x, y, out=out)
+        clear_masked(xp, out, kept)
+
+    return kernel
 
 
-def _grad_mul_no_nan(call: OpCall, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+def _grad_mul_no_nan(call: OpCall, g: Tensor) -> Grads:
     x, y = call.inputs
-    return (
-        when(call.needs(0), lambda: MUL_NO_NAN(g, y)),
-        when(call.needs(1), lambda: MUL_NO_NAN(x, g)),
-    )
+    return [lambda: MUL_NO_NAN(g, y), lambda: MUL_NO_NAN(x, g)]
 
 
-def _grad_of_chosen(choose_first: Callable[[Tensor, Tensor], Tensor]) -> Any:
+def _grad_of_chosen(choose_first: Callable[[Tensor, Tensor], Tensor]) -> Gradient:
     """Return the rule of maximum or minimum: the gradient goes to the operand that was chosen.
 
     The other one gets 0, also where the gradient is infinite, as in front of a root at 0.
     """
 
-    def gradient(call: OpCall, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    def gradient(call: OpCall, g: Tensor) -> Grads:
         first = CAST(choose_first(*call.inputs), dtype=g.dtype)
-        return (
-            when(call.needs(0), lambda: MUL_NO_NAN(g, first)),
-            when(call.needs(1), lambda: MUL_NO_NAN(g, 1.0 - first)),
-        )
+        return [lambda: MUL_NO_NAN(g, first), lambda: MUL_NO_NAN(g, 1.0 - first)]
 
     return gradient
 
 
-ADD = binary("AddV2", "add", lambda call, g: (g, g), NUMBERS)
-SUB = binary("Sub", "subtract", lambda call, g: (g, when(call.needs(1), lambda: -g)), NUMBERS)
+ADD = binary("AddV2", "add", lambda call, g: [g, g], NUMBERS)
+SUB = binary("Sub", "subtract", lambda call, g: [g, lambda: -g], NUMBERS)
 MUL = binary("Mul", "multiply", _grad_mul, NUMBERS)
 DIV = binary("RealDiv", "divide", _grad_div, FLOATS)
 # x * y, but 0 where y is 0, whatever x is.
 MUL_NO_NAN = binary(
-    "MulNoNan", _mul_no_nan, _grad_mul_no_nan, FLOATS, workspace=lambda x, y: (mask_of(y),)
+    "MulNoNan", _no_nan("multiply"), _grad_mul_no_nan, FLOATS, workspace=lambda x, y: (mask_of(y),)
 )
 MAXIMUM = binary("Maximum", "maximum", _grad_of_chosen(lambda x, y: x >= y), NUMBERS)
 MINIMUM = binary("Minimum", "minimum", _grad_of_chosen(lambda x, y: x <= y), NUMBERS)
@@ -379,16 +365,6 @@ def minimum(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     return MINIMUM(x, y)
 
 
-Pair = tuple[Tensor | None, Tensor | None]
-
-
-def _div_no_nan(xp: Any, out: Any, x: Any, y: Any, *, workspace: Any) -> None:
-    kept = workspace[0]
-    mask_zeros(xp, y, kept)
-    xp.divide(x, y, out=out)
-    clear_masked(xp, out, kept)
-
-
 def _xdivy(xp: Any, out: Any, x: Any, y: Any, *, workspace: Any) -> None:
     xp.divide(x, y, out=out)
     _put_zeros(xp, out, x, workspace[0])
@@ -421,40 +397,28 @@ def _not_zero(x: Tensor) -> Tensor:
     return CAST(x != 0.0, dtype=x.dtype)
 
 
-def _grad_div_no_nan(call: OpCall, g: Tensor) -> Pair:
+def _grad_div_no_nan(call: OpCall, g: Tensor) -> Grads:
     x, y = call.inputs
-    return (
-        when(call.needs(0), lambda: DIV_NO_NAN(g, y)),
-        when(call.needs(1), lambda: g * DIV_NO_NAN(DIV_NO_NAN(-x, y), y)),
-    )
+    return [lambda: DIV_NO_NAN(g, y), lambda: g * DIV_NO_NAN(DIV_NO_NAN(-x, y), y)]
 
 
-def _grad_xdivy(call: OpCall, g: Tensor) -> Pair:
+def _grad_xdivy(call: OpCall, g: Tensor) -> Grads:
     x, y = call.inputs
-    return (
-        when(call.needs(0), lambda: XDIVY(_not_zero(x), y) * g),
-        when(call.needs(1), lambda: XDIVY(-x, y * y) * g),
-    )
+    return [lambda: XDIVY(_not_zero(x), y) * g, lambda: XDIVY(-x, y * y) * g]
 
 
-def _grad_xlogy(call: OpCall, g: Tensor) -> Pair:
+def _grad_xlogy(call: OpCall, g: Tensor) -> Grads:
     x, y = call.inputs
-    return (
-        when(call.needs(0), lambda: XLOGY(_not_zero(x), y) * g),
-        when(call.needs(1), lambda: XDIVY(x, y) * g),
-    )
+    return [lambda: XLOGY(_not_zero(x), y) * g, lambda: XDIVY(x, y) * g]
 
 
-def _grad_xlog1py(call: OpCall, g: Tensor) -> Pair:
+def _grad_xlog1py(call: OpCall, g: Tensor) -> Grads:
     x, y = call.inputs
-    return (
-        when(call.needs(0), lambda: XLOG1PY(_not_zero(x), y) * g),
-        when(call.needs(1), lambda: XDIVY(x, y + 1.0) * g),
-    )
+    return [lambda: XLOG1PY(_not_zero(x), y) * g, lambda: XDIVY(x, y + 1.0) * g]
 
 
 DIV_NO_NAN = binary(
-    "DivNoNan", _div_no_nan, _grad_div_no_nan, FLOATS, workspace=lambda x, y: (mask_of(y),)
+    "DivNoNan", _no_nan("divide"), _grad_div_no_nan, FLOATS, workspace=lambda x, y: (mask_of(y),)
 )
 XDIVY = binary(
     "Xdivy", _xdivy, _grad_xdivy, FLOATS, workspace=lambda x, y: (mask_of(x),), may_alias=(1,)

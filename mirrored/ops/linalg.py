@@ -4,6 +4,7 @@ They are the bulk of a training step's time, so transposes are flags of the prod
 """
 
 import math
+from functools import partial
 from typing import Any
 
 from mirrored._arguments import explained
@@ -12,7 +13,6 @@ from mirrored.backends.product_settings import product
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import as_tensors
 from mirrored.ops.op import Grads, Op, OpCall, register
-from mirrored.ops.shaping import sum_to_shape
 from mirrored.ops.spec import (
     FLOATS_AND_INDICES,
     TensorSpec,
@@ -25,7 +25,7 @@ from mirrored.ops.tensor import Tensor
 
 
 def _infer(
-    name: str, a: TensorSpec, b: TensorSpec, transpose_a: bool, transpose_b: bool
+    name: str, a: TensorSpec, b: TensorSpec, *, transpose_a: bool, transpose_b: bool
 ) -> TensorSpec:
     check_same_dtype(name, a, b)
     if min(len(a.shape), len(b.shape)) < 2 or (name == "MatMul" and len(b.shape) != 2):
@@ -53,14 +53,10 @@ def _matmul(xp: Any, out: Any, a: Any, b: Any, *, transpose_a: bool, transpose_b
 def _grad_matmul(call: OpCall, g: Tensor) -> Grads:
     a, b = call.inputs
     ta, tb = call.attrs["transpose_a"], call.attrs["transpose_b"]
-    by_a = by_b = None
-    if call.needs(0):
-        by_a = _product(b, g, tb, True) if ta else _product(g, b, False, not tb)
-        by_a = sum_to_shape(by_a, a._spec.shape)
-    if call.needs(1):
-        by_b = _product(g, a, True, ta) if tb else _product(a, g, not ta, False)
-        by_b = sum_to_shape(by_b, b._spec.shape)
-    return [by_a, by_b]
+    return [
+        lambda: _product(b, g, tb, True) if ta else _product(g, b, False, not tb),
+        lambda: _product(g, a, True, ta) if tb else _product(a, g, not ta, False),
+    ]
 
 
 def _flops(out: TensorSpec, a: TensorSpec, *_: TensorSpec, transpose_a: bool, **__: bool) -> int:
@@ -68,24 +64,19 @@ def _flops(out: TensorSpec, a: TensorSpec, *_: TensorSpec, transpose_a: bool, **
     return count
 
 
-def _define(name: str) -> Op:
-    def infer(a: TensorSpec, b: TensorSpec, *, transpose_a: bool, transpose_b: bool) -> TensorSpec:
-        return _infer(name, a, b, transpose_a, transpose_b)
-
-    return register(
+MATMUL, BATCH_MATMUL = (
+    register(
         Op(
             name=name,
-            infer=infer,
+            infer=partial(_infer, name),
             kernel=_matmul,
             gradient=_grad_matmul,
             dtypes=FLOATS_AND_INDICES,
             flops=_flops,
         )
     )
-
-
-MATMUL = _define("MatMul")
-BATCH_MATMUL = _define("BatchMatMulV2")
+    for name in ("MatMul", "BatchMatMulV2")
+)
 
 
 @explained

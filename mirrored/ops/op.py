@@ -20,8 +20,9 @@ Kernel = Callable[..., None]
 Check = Callable[[], None]  # Raises where values are not what they have to be.
 
 
-# One gradient an input, None where there is none or none is needed.
-Grads = Sequence[Tensor | None]
+# A gradient per input, or a function that computes it if it is needed; None where there is none.
+# Where an input was broadcast, its gradient may have the broadcast shape.
+Grads = Sequence[Tensor | Callable[[], Tensor] | None]
 Gradient = Callable[["OpCall", Tensor], Grads]  # gradient(call, upstream)
 # full(spec, number): a constant, which is the same tensor in all calls of a recording.
 Full = Callable[[TensorSpec, int], Tensor]
@@ -147,10 +148,6 @@ class OpCall:
     attrs: Mapping[str, Any]
     output: Tensor
     needed: tuple[bool, ...]
-
-    def needs(self, position: int) -> bool:
-        """Whether the gradient of input number `position` is wanted."""
-        return self.needed[position]
 
 
 OPS: FilledByFiles[Op] = FilledByFiles("mirrored.ops")

@@ -242,11 +242,11 @@ def _define(rank: int, suffix: str) -> Poolings:
 
     def grad_max_grad(call: OpCall, u: Tensor) -> Grads:
         x, y, _ = call.inputs
-        return [None, None, max_grad_grad(x, y, u, **call.attrs) if call.needs(2) else None]
+        return [None, None, lambda: max_grad_grad(x, y, u, **call.attrs)]
 
     def grad_max_grad_grad(call: OpCall, g: Tensor) -> Grads:
         x, y, _ = call.inputs
-        return [None, None, max_grad(x, y, g, **call.attrs) if call.needs(2) else None]
+        return [None, None, lambda: max_grad(x, y, g, **call.attrs)]
 
     def grad_mean(call: OpCall, g: Tensor) -> Grads:
         return [mean_grad(g, sizes=call.inputs[0].shape[1:-1], **call.attrs)]

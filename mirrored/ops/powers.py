@@ -12,21 +12,11 @@ from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.creation import ZEROS_LIKE
-from mirrored.ops.elementwise import (
-    MUL_NO_NAN,
-    binary,
-    clear_masked,
-    mask_of,
-    mask_zeros,
-    unary,
-    when,
-)
+from mirrored.ops.elementwise import MUL_NO_NAN, binary, clear_masked, mask_of, mask_zeros, unary
 from mirrored.ops.op import Check, Grads, Op, OpCall, register
 from mirrored.ops.shaping import CAST
 from mirrored.ops.spec import FLOATS, FLOATS_AND_INDICES, INTEGERS, NUMBERS, SIGNED
 from mirrored.ops.tensor import Tensor
-
-Pair = tuple[Tensor | None, Tensor | None]
 
 # ---------------------------------------------------------------------------- gradients
 
@@ -41,7 +31,7 @@ def _sqrt_grad(xp: Any, out: Any, g: Any, y: Any, *, workspace: Any) -> None:
 
 def _grad_sqrt_grad(call: OpCall, g: Tensor) -> Grads:
     by_y = g / call.inputs[1]
-    return [by_y * 0.5, when(call.needs(1), lambda: -(by_y * call.output))]
+    return [by_y * 0.5, lambda: -(by_y * call.output)]
 
 
 SQRT_GRAD = register(
@@ -62,17 +52,14 @@ def _grad_rsqrt(call: OpCall, g: Tensor) -> Tensor:
     return MUL_NO_NAN(y * -0.5 * (y * y), g)
 
 
-def _grad_pow(call: OpCall, g: Tensor) -> Pair:
+def _grad_pow(call: OpCall, g: Tensor) -> Grads:
     x, y = call.inputs
 
     def by_exponent() -> Tensor:
         # The logarithm of a base that is not positive has no real value; TensorFlow takes 0.
         return g * call.output * MUL_NO_NAN(LOG(x), CAST(x > 0.0, dtype=x.dtype))
 
-    return (
-        when(call.needs(0), lambda: g * (y * x ** (y - 1.0))),
-        when(call.needs(1), by_exponent),
-    )
+    return [lambda: g * (y * x ** (y - 1.0)), by_exponent]
 
 
 # ---------------------------------------------------------------------------- ops
@@ -83,10 +70,10 @@ def _squared_difference(xp: Any, out: Any, x: Any, y: Any) -> None:
     xp.square(out, out=out)
 
 
-def _grad_squared_difference(call: OpCall, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+def _grad_squared_difference(call: OpCall, g: Tensor) -> Grads:
     x, y = call.inputs
     slope = (g * 2.0) * (x - y)
-    return slope, when(call.needs(1), lambda: -slope)
+    return [slope, lambda: -slope]
 
 
 def _rsqrt(xp: Any, out: Any, x: Any) -> None:

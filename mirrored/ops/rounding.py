@@ -8,8 +8,8 @@ from mirrored._arguments import explained
 from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import as_tensors, convert_to_tensor, is_tensor
-from mirrored.ops.elementwise import binary, unary, when
-from mirrored.ops.op import OPS, Check, OpCall
+from mirrored.ops.elementwise import binary, unary
+from mirrored.ops.op import OPS, Check, Grads, OpCall
 from mirrored.ops.spec import (
     INTEGERS,
     NUMBERS,
@@ -64,9 +64,8 @@ def _signs(x: TensorSpec, y: TensorSpec) -> tuple[TensorSpec, ...]:
     return (TensorSpec(broadcast_shapes("FloorMod", x.shape, y.shape), bool_),) * 2
 
 
-def _grad_floormod(call: OpCall, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    x, y = call.inputs
-    return g, when(call.needs(1), lambda: -g * FLOORDIV(x, y))
+def _grad_floormod(call: OpCall, g: Tensor) -> Grads:
+    return [g, lambda: -g * FLOORDIV(*call.inputs)]
 
 
 FLOOR = unary("Floor", "floor", None)
@@ -85,7 +84,7 @@ FLOORMOD = binary(
 )
 
 
-NEXT_AFTER = binary("NextAfter", "nextafter", lambda call, g: (g, OPS["ZerosLike"](g)), WIDE_FLOATS)
+NEXT_AFTER = binary("NextAfter", "nextafter", lambda call, g: [g, OPS["ZerosLike"](g)], WIDE_FLOATS)
 
 
 # ---------------------------------------------------------------------------- public functions

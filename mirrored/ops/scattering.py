@@ -17,7 +17,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.comparison import EQUAL, GREATER
 from mirrored.ops.conversion import adopt, convert_to_tensor, is_tensor
 from mirrored.ops.creation import ONES_LIKE, ZEROS_LIKE
-from mirrored.ops.elementwise import MAXIMUM, NEG, SUB, when
+from mirrored.ops.elementwise import MAXIMUM, NEG, SUB
 from mirrored.ops.gathering import GATHER, ignores
 from mirrored.ops.indices import check_index_dtype, flat_indices
 from mirrored.ops.op import Check, Gradient, Grads, Op, OpCall, register
@@ -237,15 +237,14 @@ def _rows(
 def _grad_update(call: OpCall, g: Tensor) -> Grads:
     _, places, rows = call.inputs
     return [
-        when(call.needs(0), lambda: TENSOR_SCATTER_UPDATE(g, places, ZEROS_LIKE(rows))),
+        lambda: TENSOR_SCATTER_UPDATE(g, places, ZEROS_LIKE(rows)),
         None,
-        when(call.needs(2), lambda: _rows_of(g, places)),
+        lambda: _rows_of(g, places),
     ]
 
 
 def _grad_add(call: OpCall, g: Tensor) -> Grads:
-    places = call.inputs[1]
-    return [g, None, when(call.needs(2), lambda: _rows_of(g, places))]
+    return [g, None, lambda: _rows_of(g, call.inputs[1])]
 
 
 def _grad_chosen(call: OpCall, g: Tensor) -> Grads:
@@ -254,11 +253,7 @@ def _grad_chosen(call: OpCall, g: Tensor) -> Grads:
     own = cast(EQUAL(tensor, call.output), g.dtype)
     of_rows = cast(EQUAL(rows, _rows_of(call.output, places)), g.dtype)
     count = own + UNSORTED_SEGMENT_SUM(of_rows, places, num_segments=len(tensor))
-    return [
-        when(call.needs(0), lambda: g * own / count),
-        None,
-        when(call.needs(2), lambda: _rows_of(g / count, places) * of_rows),
-    ]
+    return [lambda: g * own / count, None, lambda: _rows_of(g / count, places) * of_rows]
 
 
 def _rows_op(

@@ -9,9 +9,7 @@ from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors, constant, known_values
 from mirrored.ops.creation import ZEROS_LIKE
-from mirrored.ops.elementwise import when
 from mirrored.ops.op import Grads, Op, OpCall, register
-from mirrored.ops.shaping import sum_to_shape
 from mirrored.ops.spec import TensorSpec, bool_, broadcast_shapes, check_same_dtype
 from mirrored.ops.tensor import Tensor
 
@@ -34,13 +32,8 @@ def _select(xp: Any, out: Any, condition: Any, x: Any, y: Any) -> None:
 
 
 def _grad(call: OpCall, g: Tensor) -> Grads:
-    condition, x, y = call.inputs
-    nothing = ZEROS_LIKE(g)
-    return [
-        None,
-        when(call.needs(1), lambda: sum_to_shape(SELECT(condition, g, nothing), x.shape)),
-        when(call.needs(2), lambda: sum_to_shape(SELECT(condition, nothing, g), y.shape)),
-    ]
+    condition, nothing = call.inputs[0], ZEROS_LIKE(g)
+    return [None, lambda: SELECT(condition, g, nothing), lambda: SELECT(condition, nothing, g)]
 
 
 SELECT = register(

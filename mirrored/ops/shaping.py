@@ -231,12 +231,13 @@ def _broadcast(xp: Any, out: Any, x: Any, *, shape: Shape) -> None:
     xp.copyto(out, x)
 
 
-def _grad_broadcast(call: OpCall, g: Tensor) -> Grads:
-    return [sum_to_shape(g, call.inputs[0].shape)]
-
-
 BROADCAST_TO = register(
-    Op(name="BroadcastTo", infer=_infer_broadcast, kernel=_broadcast, gradient=_grad_broadcast)
+    Op(
+        name="BroadcastTo",
+        infer=_infer_broadcast,
+        kernel=_broadcast,
+        gradient=lambda call, g: [g],  # It is summed over the axes that are repeated.
+    )
 )
 
 

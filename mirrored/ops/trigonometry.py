@@ -4,8 +4,8 @@ Each is a ufunc; the gradients are TensorFlow's formulas, also where there is no
 """
 
 from mirrored._types import TensorLike
-from mirrored.ops.elementwise import binary, unary, when
-from mirrored.ops.op import Op, OpCall
+from mirrored.ops.elementwise import binary, unary
+from mirrored.ops.op import Grads, Op, OpCall
 from mirrored.ops.powers import RECIPROCAL, SQRT, SQUARE
 from mirrored.ops.spec import FLOATS
 from mirrored.ops.tensor import Tensor
@@ -16,10 +16,10 @@ def _over_root(call: OpCall) -> Tensor:
     return RECIPROCAL(SQRT(1.0 - SQUARE(call.inputs[0])))
 
 
-def _grad_atan2(call: OpCall, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+def _grad_atan2(call: OpCall, g: Tensor) -> Grads:
     y, x = call.inputs
     by_square = g / (SQUARE(x) + SQUARE(y))
-    return when(call.needs(0), lambda: x * by_square), when(call.needs(1), lambda: -y * by_square)
+    return [lambda: x * by_square, lambda: -y * by_square]
 
 
 SIN = unary("Sin", "sin", lambda call, g: g * COS(call.inputs[0]))
