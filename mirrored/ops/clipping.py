@@ -17,7 +17,7 @@ from mirrored.ops.hooks import RecordedTensor
 from mirrored.ops.powers import RSQRT, SQRT, SQUARE
 from mirrored.ops.reduction import reduce_sum
 from mirrored.ops.shaping import IDENTITY, cast
-from mirrored.ops.spec import FLOATS, DType, bool_, check_dtype, float_limits
+from mirrored.ops.spec import FLOATS, DType, bool_, check_dtype, float_limits, number_limits
 from mirrored.ops.tensor import Tensor
 
 
@@ -47,20 +47,12 @@ def saturated(x: Tensor, dtype: DType) -> Tensor:
     """Return the elements in another dtype, in which what is beyond its limits is at them."""
     if bool_ in (x.dtype, dtype) or x.dtype == dtype:
         return cast(x, dtype)
-    own, to = _limits(x.dtype), _limits(dtype)
+    own, to = number_limits(x.dtype), number_limits(dtype)
     low, high = max(own[0], to[0]), min(own[1], to[1])
     if x.dtype in FLOATS and float(np.asarray(high, x.dtype)) > high:
         # The largest float that is no larger.
         high = float(np.nextafter(np.asarray(high, x.dtype), np.asarray(0, x.dtype)))
     return cast(clip_by_value(x, low, high), dtype)
-
-
-def _limits(dtype: DType) -> tuple[Any, Any]:
-    """Return the least and the largest number of a dtype."""
-    if dtype in FLOATS:
-        largest = float_limits(dtype)[1]
-        return -largest, largest
-    return np.iinfo(dtype).min, np.iinfo(dtype).max
 
 
 def clip_by_norm(

@@ -11,7 +11,7 @@ from mirrored._types import TensorLike
 from mirrored.ops.conversion import adopt, convert_to_tensor
 from mirrored.ops.elementwise import binary, unary
 from mirrored.ops.op import Op, register
-from mirrored.ops.reduction import Axes, infer_reduced, reduce
+from mirrored.ops.reduction import extreme, infer_reduced, reduce
 from mirrored.ops.spec import ALL_DTYPES, FLOATS, NUMBERS, bool_
 from mirrored.ops.tensor import Operators, Tensor, operators
 
@@ -29,23 +29,12 @@ IS_FINITE = unary("IsFinite", "isfinite", None, FLOATS, bool_)
 LOGICAL_NOT = unary("LogicalNot", "logical_not", None, frozenset({bool_}))
 
 
-def _all(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
-    if x.size:
-        xp.minimum.reduce(x, axis=axis, keepdims=keepdims, out=out)
-    else:
-        xp.copyto(out, True)
-
-
-def _any(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
-    if x.size:
-        xp.maximum.reduce(x, axis=axis, keepdims=keepdims, out=out)
-    else:
-        xp.copyto(out, False)
-
-
 ALL, ANY = (
     register(Op(name=name, infer=infer_reduced, kernel=kernel, dtypes=frozenset({bool_})))
-    for name, kernel in (("All", _all), ("Any", _any))
+    for name, kernel in (
+        ("All", extreme("minimum", lambda _: True)),
+        ("Any", extreme("maximum", lambda _: False)),
+    )
 )
 
 

@@ -44,11 +44,13 @@ def _one_diagonal(k: Any, align: str) -> int:
     return number
 
 
-def _check_matrices(name: str, x: Tensor) -> None:
+def _matrix_shape(name: str, x: Tensor) -> tuple[int, int]:
+    """Return the numbers of rows and columns of matrices."""
     if x.ndim < 2:
         raise InvalidArgumentError(
             f"input must be at least 2-dim, received shape: {shape_text(x.shape)} [Op:{name}]"
         )
+    return x.shape[-2], x.shape[-1]
 
 
 def _length(name: str, rows: int, columns: int, k: int) -> int:
@@ -156,8 +158,7 @@ def diag_part(
         array([1, 4], dtype=int32)
     """
     x, k = adopt(input, None), _one_diagonal(k, align)
-    _check_matrices("MatrixDiagPartV3", x)
-    rows, columns = x.shape[-2:]
+    rows, columns = _matrix_shape("MatrixDiagPartV3", x)
     count = _length("MatrixDiagPartV3", rows, columns, k)
     flat = RESHAPE(x, shape=(*x.shape[:-2], rows * columns))
     first = max(k, 0) - min(k, 0) * columns
@@ -192,8 +193,7 @@ def set_diag(
                [3, 9]], dtype=int32)
     """
     x, k = adopt(input, None), _one_diagonal(k, align)
-    _check_matrices("MatrixSetDiagV3", x)
-    rows, columns = x.shape[-2:]
+    rows, columns = _matrix_shape("MatrixSetDiagV3", x)
     count = _length("MatrixSetDiagV3", rows, columns, k)
     values = adopt(diagonal, x.dtype)
     if values.shape != (*x.shape[:-2], count):
@@ -292,12 +292,7 @@ def band_part(
                [0, 0, 9]], dtype=int32)
     """
     x = adopt(input, None)
-    if x.ndim < 2:
-        raise InvalidArgumentError(
-            f"input must be at least 2-dim, received shape: {shape_text(x.shape)} "
-            "[Op:MatrixBandPart]"
-        )
-    rows, columns = x.shape[-2:]
+    rows, columns = _matrix_shape("MatrixBandPart", x)
     below = _band_width(num_lower, rows, "num_lower", "rows")
     above = _band_width(num_upper, columns, "num_upper", "columns")
     take_constant_room((rows, columns), 8)

@@ -76,12 +76,11 @@ def _not_empty(x: Tensor) -> Tensor:
     return x
 
 
-def as_images(image: Any, *, of_pixels: bool = True) -> Tensor:
+def as_images(image: Any) -> Tensor:
     """Return an image or a batch of them as a tensor.
 
     Args:
         image: Shape (height, width, channels) or (batch, height, width, channels).
-        of_pixels: Whether a shape without pixels is refused here.
 
     Raises:
         ValueError: It has another number of axes, or no pixels.
@@ -89,7 +88,7 @@ def as_images(image: Any, *, of_pixels: bool = True) -> Tensor:
     x = adopt(image, None)
     if x.ndim not in (3, 4):
         raise ValueError(f"'image' (shape {x.shape}) must have either 3 or 4 dimensions.")
-    return _not_empty(x) if of_pixels else x
+    return _not_empty(x)
 
 
 def _check(*conditions: tuple[bool, str]) -> None:

@@ -20,7 +20,7 @@ from mirrored.ops.spec import (
     TensorSpec,
     bool_,
     check_same_dtype,
-    float_limits,
+    number_limits,
     shape_text,
 )
 from mirrored.ops.tensor import Tensor
@@ -54,30 +54,22 @@ def _windows_of(block: Block, windows: tuple[slice, ...]) -> tuple[slice, ...]:
 # ---------------------------------------------------------------------------- the largest
 
 
-def _lowest(dtype: DType) -> Any:
-    """Return what TensorFlow begins with: a finite number, which it returns where all are less."""
-    return -float_limits(dtype)[1] if dtype.kind == "f" else int(np.iinfo(dtype).min)
-
-
 def _max(xp: Any, out: Any, x: Any, **attrs: Any) -> None:
     if not out.size:
         return
-    axes, lowest = _axes("", x.shape, **attrs), _lowest(x.dtype)
+    # TensorFlow begins with the least finite number, and returns it where all are less.
+    axes, lowest = _axes("", x.shape, **attrs), number_limits(x.dtype)[0]
     for block in blocks_of_passes(x.shape, axes, x.itemsize):
-        part = out[block.images, block.rows]
-        started = False
-        for _, windows, elements in taps_in(axes, block):
-            to, source = out[windows], x[elements]
-            if not started:
-                if is_covered(axes, block, windows):
-                    xp.fmax(source, lowest, out=to)  # It passes over NaN, as TensorFlow does.
-                    started = True
-                    continue
-                xp.copyto(part, lowest)
-                started = True
-            xp.fmax(to, source, out=to)
-        if not started:
-            xp.copyto(part, lowest)
+        taps = list(taps_in(axes, block))
+        if taps and is_covered(axes, block, taps[0][1]):
+            _, windows, elements = taps.pop(0)
+            # It passes over NaN, as TensorFlow does.
+            xp.fmax(x[elements], lowest, out=out[windows])
+        else:
+            xp.copyto(out[block.images, block.rows], lowest)
+        for _, windows, elements in taps:
+            to = out[windows]
+            xp.fmax(to, x[elements], out=to)
 
 
 def _max_scratch(

@@ -4,10 +4,8 @@ On the host they run in NumPy's fixed order, so two runs give the same bits.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
-
-import numpy as np
 
 from mirrored._arguments import explain_functions
 from mirrored._types import DTypeLike, TensorLike
@@ -15,10 +13,9 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.creation import ONES_LIKE
 from mirrored.ops.dispatch import execute
-from mirrored.ops.op import Grads, Op, OpCall, register
+from mirrored.ops.op import Grads, Kernel, Op, OpCall, register
 from mirrored.ops.shaping import BROADCAST_TO, CAST, CONCAT, RESHAPE, normalize_axis, transpose
 from mirrored.ops.spec import (
-    FLOATS,
     INDICES,
     INTEGERS,
     NUMBERS,
@@ -28,6 +25,7 @@ from mirrored.ops.spec import (
     TensorSpec,
     as_dtype,
     as_integers,
+    bounds,
     int16,
     int32,
     int64,
@@ -82,18 +80,21 @@ def _prod(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
     xp.multiply.reduce(x, axis=axis, dtype=x.dtype, keepdims=keepdims, out=out)
 
 
-def _max(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
-    if x.size:
-        xp.maximum.reduce(x, axis=axis, keepdims=keepdims, out=out)
-    else:  # NumPy has no maximum of nothing; TensorFlow has the least value there is.
-        xp.copyto(out, -np.inf if x.dtype in FLOATS else np.iinfo(x.dtype).min)
+def extreme(ufunc: str, of_nothing: Callable[[DType], Any]) -> Kernel:
+    """Return the kernel of a reduction by a ufunc, for which NumPy has no result of nothing.
 
+    Args:
+        ufunc: "maximum" or "minimum".
+        of_nothing: From the dtype to the result of nothing, as TensorFlow has it.
+    """
 
-def _min(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
-    if x.size:
-        xp.minimum.reduce(x, axis=axis, keepdims=keepdims, out=out)
-    else:
-        xp.copyto(out, np.inf if x.dtype in FLOATS else np.iinfo(x.dtype).max)
+    def kernel(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
+        if x.size:
+            getattr(xp, ufunc).reduce(x, axis=axis, keepdims=keepdims, out=out)
+        else:
+            xp.copyto(out, of_nothing(x.dtype))
+
+    return kernel
 
 
 def _spread(call: OpCall, g: Tensor) -> Tensor:
@@ -160,7 +161,10 @@ MAX, MIN = (
     register(
         Op(name=name, infer=infer_reduced, kernel=kernel, gradient=_grad_extreme, dtypes=NUMBERS)
     )
-    for name, kernel in (("Max", _max), ("Min", _min))
+    for name, kernel in (
+        ("Max", extreme("maximum", lambda dtype: bounds(dtype)[0])),
+        ("Min", extreme("minimum", lambda dtype: bounds(dtype)[1])),
+    )
 )
 
 
@@ -387,4 +391,4 @@ def _place(op: Op, input: Any, axis: int | None, output_type: Any) -> Tensor:
     return positions if wide is dtype else CAST(positions, dtype=dtype)
 
 
-explain_functions(__name__, all_but="infer_reduced reduce")
+explain_functions(__name__, all_but="extreme infer_reduced reduce")

@@ -69,54 +69,37 @@ def _bound(
 ) -> None:
     if not out.size:
         return
-    starts, first, count, *scratch = workspace
+    starts, first, count, middle, step, probes, before, more = workspace
     length = rows.shape[1]
     count_up_into(xp, starts)
     xp.multiply(starts, length, out=starts)
     xp.copyto(first, 0)
     xp.copyto(count, length)
+    # Each round leaves half of the `count` elements from `first` on, with the value's place.
     for _ in range(length.bit_length()):
-        _halve(xp, rows.reshape(-1), values, right, starts, first, count, *scratch)
+        xp.right_shift(count, 1, out=step)
+        xp.add(first, step, out=middle)
+        xp.add(middle, starts, out=middle)
+        xp.take(rows.reshape(-1), middle, out=probes, mode="clip")
+        if right:
+            xp.less(values, probes, out=before)
+            xp.logical_not(before, out=before)
+        else:
+            xp.less(probes, values, out=before)
+        xp.greater(count, 0, out=more)
+        xp.logical_and(before, more, out=before)
+        is_before = middle
+        xp.copyto(is_before, before)
+        # There what is left is behind the middle one: count - step - 1. Elsewhere it is `step`.
+        xp.subtract(count, step, out=count)
+        xp.subtract(count, step, out=count)
+        xp.subtract(count, is_before, out=count)
+        xp.multiply(count, is_before, out=count)
+        xp.add(count, step, out=count)
+        xp.add(step, 1, out=step)
+        xp.multiply(step, is_before, out=step)
+        xp.add(first, step, out=first)
     xp.copyto(out, first)
-
-
-def _halve(
-    xp: Any,
-    elements: Any,
-    values: Any,
-    right: bool,
-    starts: Any,
-    first: Any,
-    count: Any,
-    middle: Any,
-    step: Any,
-    probes: Any,
-    before: Any,
-    more: Any,
-) -> None:
-    """Leave half of the `count` elements from `first` on in which each value's place is."""
-    xp.right_shift(count, 1, out=step)
-    xp.add(first, step, out=middle)
-    xp.add(middle, starts, out=middle)
-    xp.take(elements, middle, out=probes, mode="clip")
-    if right:
-        xp.less(values, probes, out=before)
-        xp.logical_not(before, out=before)
-    else:
-        xp.less(probes, values, out=before)
-    xp.greater(count, 0, out=more)
-    xp.logical_and(before, more, out=before)
-    is_before = middle
-    xp.copyto(is_before, before)
-    # There what is left is behind the middle one: count - step - 1. Elsewhere it is `step`.
-    xp.subtract(count, step, out=count)
-    xp.subtract(count, step, out=count)
-    xp.subtract(count, is_before, out=count)
-    xp.multiply(count, is_before, out=count)
-    xp.add(count, step, out=count)
-    xp.add(step, 1, out=step)
-    xp.multiply(step, is_before, out=step)
-    xp.add(first, step, out=first)
 
 
 LOWER_BOUND = _define_bound("LowerBound", right=False)

@@ -26,10 +26,10 @@ from mirrored.ops.spec import (
     FLOATS,
     NUMBERS,
     SIGNED,
-    DType,
+    bounds,
     check_dtype,
-    float_limits,
     int64,
+    number_limits,
     shape_text,
 )
 from mirrored.ops.tensor import Tensor
@@ -49,15 +49,6 @@ def _unsorted(op: Op, data: Any, segment_ids: Any, num_segments: Any) -> tuple[T
             f"Input num_segments == {int(count)} must not be negative. [Op:{op.name}]"
         )
     return values, ids, int(count)
-
-
-def _largest(dtype: DType) -> float:
-    """Return the largest number of a dtype, infinity aside."""
-    return float_limits(dtype)[1] if dtype in FLOATS else np.iinfo(dtype).max
-
-
-def _least(dtype: DType) -> float:
-    return -_largest(dtype) if dtype in FLOATS else np.iinfo(dtype).min
 
 
 def unsorted_segment_sum(
@@ -114,7 +105,8 @@ def unsorted_segment_max(
         array([3, 5], dtype=int32)
     """
     values, ids, count = _unsorted(UNSORTED_SEGMENT_MAX, data, segment_ids, num_segments)
-    return UNSORTED_SEGMENT_MAX(values, ids, num_segments=count, initial=_least(values.dtype))
+    least, _ = number_limits(values.dtype)
+    return UNSORTED_SEGMENT_MAX(values, ids, num_segments=count, initial=least)
 
 
 def unsorted_segment_min(
@@ -128,7 +120,8 @@ def unsorted_segment_min(
         array([3, 2], dtype=int32)
     """
     values, ids, count = _unsorted(UNSORTED_SEGMENT_MIN, data, segment_ids, num_segments)
-    return UNSORTED_SEGMENT_MIN(values, ids, num_segments=count, initial=_largest(values.dtype))
+    _, largest = number_limits(values.dtype)
+    return UNSORTED_SEGMENT_MIN(values, ids, num_segments=count, initial=largest)
 
 
 def _sums_and_sizes(data: Any, segment_ids: Any, num_segments: Any) -> tuple[Tensor, Tensor]:
@@ -266,7 +259,7 @@ def segment_max(data: TensorLike, segment_ids: TensorLike, name: str | None = No
         array([3, 0, 5], dtype=int32)
     """
     values, ids, count, sizes = _sorted("SegmentMax", data, segment_ids)
-    least = -np.inf if values.dtype in FLOATS else _least(values.dtype)
+    least, _ = bounds(values.dtype)
     maxima = UNSORTED_SEGMENT_MAX(values, ids, num_segments=count, initial=least)
     return SELECT(constant(sizes > 0), maxima, constant(0, values.dtype))
 
@@ -280,7 +273,7 @@ def segment_min(data: TensorLike, segment_ids: TensorLike, name: str | None = No
         array([2, 0, 5], dtype=int32)
     """
     values, ids, count, sizes = _sorted("SegmentMin", data, segment_ids)
-    largest = np.inf if values.dtype in FLOATS else _largest(values.dtype)
+    _, largest = bounds(values.dtype)
     minima = UNSORTED_SEGMENT_MIN(values, ids, num_segments=count, initial=largest)
     return SELECT(constant(sizes > 0), minima, constant(0, values.dtype))
 

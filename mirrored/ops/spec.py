@@ -12,6 +12,7 @@ import numpy as np
 
 from mirrored._types import DTypeLike, PartialShapeLike
 from mirrored.errors import InvalidArgumentError
+from mirrored.ops.tensor_shape import TensorShape
 
 DType = np.dtype[Any]
 Shape = tuple[int, ...]
@@ -155,12 +156,7 @@ class TensorSpec(_Spec):
         other = getattr(spec_or_tensor, "spec", spec_or_tensor)
         if not isinstance(other, TensorSpec) or other.dtype != self.dtype:
             return False
-        own: Any = self.shape
-        other_shape: Any = other.shape
-        if own is None or other_shape is None:
-            return True
-        pairs = zip(own, other_shape, strict=False)
-        return len(own) == len(other_shape) and all(a == b or None in (a, b) for a, b in pairs)
+        return TensorShape(self.shape).is_compatible_with(other.shape)
 
     def is_subtype_of(self, other: Any) -> bool:
         """Return whether each tensor of this spec is one of the other.
@@ -172,11 +168,7 @@ class TensorSpec(_Spec):
             return False
         if self.name not in (None, other.name):
             return False
-        own: Any = self.shape
-        wider: Any = other.shape
-        if wider is None:
-            return True
-        return own is not None and has_shape(own, wider)
+        return TensorShape(self.shape).is_subtype_of(other.shape)
 
 
 class _NamedSpec(TensorSpec):
@@ -310,6 +302,19 @@ def float_limits(dtype: DType) -> tuple[float, float]:
         return 2.0**-126, 2.0**128 - 2.0**120
     info = np.finfo(dtype)
     return float(info.tiny), float(info.max)
+
+
+def number_limits(dtype: DType) -> tuple[Any, Any]:
+    """Return the least and the largest number of a dtype, infinity aside."""
+    if dtype in FLOATS:
+        largest = float_limits(dtype)[1]
+        return -largest, largest
+    return np.iinfo(dtype).min, np.iinfo(dtype).max
+
+
+def bounds(dtype: DType) -> tuple[Any, Any]:
+    """Return what no number of a dtype is below, and above: infinity where there is one."""
+    return (-np.inf, np.inf) if dtype in FLOATS else number_limits(dtype)
 
 
 def holds_numbers(dtype: DType) -> bool:
