@@ -1,6 +1,7 @@
 """`keras.ops.rearrange`: reshape and transpose by the names of axes."""
 
 import math
+import re
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
@@ -53,22 +54,15 @@ def rearrange(tensor: TensorLike, pattern: str, **axes_lengths: int) -> Tensor:
 def _axes(side: str, pattern: str) -> list[list[str]]:
     """Return the names on one side of a pattern, those in parentheses together."""
     groups: list[list[str]] = []
-    inside = False
-    for word in side.replace("(", " ( ").replace(")", " ) ").split():
-        if word in "()":
-            if inside == (word == "("):
-                raise ValueError(f"Parentheses do not fit. Received: pattern={pattern!r}")
-            inside = word == "("
-            if inside:
-                groups.append([])
-        elif not word.isidentifier():
-            raise ValueError(f"{word!r} is not the name of an axis. Received: pattern={pattern!r}")
-        elif inside:
-            groups[-1].append(word)
-        else:
-            groups.append([word])
-    if inside:
-        raise ValueError(f"Parentheses do not fit. Received: pattern={pattern!r}")
+    for part in re.findall(r"\([^()]*\)|[^\s()]+|[()]", side):
+        if part in ("(", ")"):
+            raise ValueError(f"Parentheses do not fit. Received: pattern={pattern!r}")
+        groups.append(part.strip("()").split())
+        for word in groups[-1]:
+            if not word.isidentifier():
+                raise ValueError(
+                    f"{word!r} is not the name of an axis. Received: pattern={pattern!r}"
+                )
     return groups
 
 

@@ -225,14 +225,9 @@ def pad_images(
         for numbers, target, own in zip(
             (rows, columns), (target_height, target_width), x.shape[-3:-1], strict=True
         ):
-            left = [number for number in numbers.values() if number is not None]
-            filled = {
-                name: (target or 0) - own - left[0] if number is None else number
-                for name, number in numbers.items()
-            }
-            _check_positive(filled)
-            before, behind = filled.values()
-            pairs.append((before, behind))
+            before, behind = _filled(numbers, (target or 0) - own)
+            _check_positive(dict([before, behind]))
+            pairs.append((before[1], behind[1]))
         return pad(x, [*pairs, (0, 0)])
 
     return with_last_channels(x, form, change)
@@ -273,29 +268,26 @@ def crop_images(
     check_rank(x)
     rows = {"top_cropping": top_cropping, "bottom_cropping": bottom_cropping}
     columns = {"left_cropping": left_cropping, "right_cropping": right_cropping}
-    _check_two({**rows, "target_height": target_height})
-    _check_two({**columns, "target_width": target_width})
-
-    def part(
-        own: int, numbers: dict[str, int | None], name: str, size: int | None
-    ) -> tuple[int, int]:
-        first, last = numbers.values()
-        if first is None:
-            first = own - (size or 0) - (last or 0)
-        if size is None:
-            size = own - (last or 0) - first
-        _check_positive({next(iter(numbers)): first, name: size})
-        return first, size
+    rows["target_height"], columns["target_width"] = target_height, target_width
+    _check_two(rows)
+    _check_two(columns)
 
     def change(x: Tensor) -> Tensor:
-        parts = (
-            part(x.shape[-3], rows, "target_height", target_height),
-            part(x.shape[-2], columns, "target_width", target_width),
-        )
-        begin, size = zip(*[(0, -1)] * (x.ndim - 3), *parts, (0, -1), strict=True)
-        return ops.slice(x, begin, size)
+        parts = [(0, -1)] * (x.ndim - 3)
+        for numbers, own in zip((rows, columns), x.shape[-3:-1], strict=True):
+            first, _, size = _filled(numbers, own)
+            _check_positive(dict([first, size]))
+            parts.append((first[1], size[1]))
+        begin, sizes = zip(*parts, (0, -1), strict=True)
+        return ops.slice(x, begin, sizes)
 
     return with_last_channels(x, form, change)
+
+
+def _filled(numbers: dict[str, int | None], total: int) -> list[tuple[str, int]]:
+    """Return names and numbers; one that is None is what the others lack to a total."""
+    known = sum(number for number in numbers.values() if number is not None)
+    return [(name, total - known if n is None else n) for name, n in numbers.items()]
 
 
 def _check_two(numbers: dict[str, int | None]) -> None:

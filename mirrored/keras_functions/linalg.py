@@ -164,8 +164,7 @@ def slogdet(x: TensorLike) -> tuple[Tensor, Tensor]:
         >>> [each.numpy().item() for each in mr.keras.ops.slogdet([[-1.0]])]
         [-1.0, 0.0]
     """
-    sign, logarithm = ops.slogdet(to_floats(x))
-    return sign, logarithm
+    return ops.slogdet(to_floats(x))
 
 
 def eigh(x: TensorLike) -> tuple[Tensor, Tensor]:

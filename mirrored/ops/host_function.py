@@ -17,11 +17,12 @@ from mirrored._arguments import explained
 from mirrored.devices import get_device, log_placement, place
 from mirrored.devices.work_timing import kernel_work, observers, tell
 from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
+from mirrored.ops.checks import check_op
 from mirrored.ops.conversion import adopt, constant, convert_to_tensor, from_host, to_array
 from mirrored.ops.hooks import UnknownShape, active_recorder, in_graph, only
 from mirrored.ops.host_tensor import transfer
-from mirrored.ops.op import Check, Grads, Op, OpCall
-from mirrored.ops.spec import FLOATS, DType, TensorSpec, as_dtype, bool_, float64, shape_text
+from mirrored.ops.op import Check, Gradient, Grads, Op, OpCall
+from mirrored.ops.spec import FLOATS, DType, TensorSpec, as_dtype, float64, shape_text
 from mirrored.ops.strings import StringTensor
 from mirrored.ops.tensor import Tensor
 
@@ -293,33 +294,27 @@ def _no_gradient(call: OpCall, g: Tensor) -> Grads:
     )
 
 
-def _calling(name: str, **options: Any) -> tuple[Op, Op]:
+def _calling(name: str, gradient: Gradient | None = None) -> tuple[Op, Op]:
     """Return the op that calls a function, and the one that is a result of it.
 
     Recorded functions alone have them: they are in no table.
     """
-    common: Any = {"devices": ("CPU",), "stateful": True}
-    calls = Op(
-        name=name,
-        infer=lambda *_, **__: TensorSpec((), bool_),
-        kernel=lambda xp, out, *_, **__: xp.copyto(out, True),
-        validate=lambda *arrays, call: lambda: call.make(*arrays),
-        **common,
-    )
+    calls = check_op(name, lambda *arrays, call: lambda: call.make(*arrays))
     gives = Op(
         name=f"{name}Result",
         infer=lambda *_, spec, **__: spec,
         kernel=_result,
+        gradient=gradient,
+        devices=("CPU",),
         validate=_check,
+        stateful=True,
         whole=True,
-        **common,
-        **options,
     )
     return calls, gives
 
 
 _OF_ARRAYS = _calling("PyFunc")
-_OF_TENSORS = _calling("EagerPyFunc", gradient=_no_gradient)
+_OF_TENSORS = _calling("EagerPyFunc", _no_gradient)
 
 
 def recorded_call(

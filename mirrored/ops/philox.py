@@ -7,6 +7,7 @@ easy as 1, 2, 3", SC 2011), so any part of a draw can be made without what comes
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -445,19 +446,22 @@ def _shuffle(
     np.take(value, places, axis=0, out=out, mode="clip")
 
 
-def _infer_rates(name: str) -> Callable[..., TensorSpec]:
-    def infer(
-        _: TensorSpec, rates: TensorSpec, *, shape: Shape, dtype: DType | None = None, **__: Any
-    ) -> TensorSpec:
-        rank = len(rates.shape)
-        if rank and tuple(shape[-rank:]) != tuple(rates.shape):
-            raise InvalidArgumentError(
-                f"Shape passed in must end with broadcasted shape. Received: {shape_text(shape)}, "
-                f"and parameters of shape {shape_text(rates.shape)} [Op:{name}]"
-            )
-        return TensorSpec(shape, rates.dtype if dtype is None else dtype)
-
-    return infer
+def _infer_rates(
+    name: str,
+    _: TensorSpec,
+    rates: TensorSpec,
+    *,
+    shape: Shape,
+    dtype: DType | None = None,
+    **__: Any,
+) -> TensorSpec:
+    rank = len(rates.shape)
+    if rank and tuple(shape[-rank:]) != tuple(rates.shape):
+        raise InvalidArgumentError(
+            f"Shape passed in must end with broadcasted shape. Received: {shape_text(shape)}, "
+            f"and parameters of shape {shape_text(rates.shape)} [Op:{name}]"
+        )
+    return TensorSpec(shape, rates.dtype if dtype is None else dtype)
 
 
 def _infer_categorical(
@@ -476,7 +480,7 @@ def _infer_categorical(
 
 
 GAMMA, POISSON = (
-    _enter(name, kernel, _infer_rates(name), FLOATS_AND_INDICES)
+    _enter(name, kernel, partial(_infer_rates, name), FLOATS_AND_INDICES)
     for name, kernel in (("StatelessRandomGammaV3", _gamma), ("StatelessRandomPoisson", _poisson))
 )
 CATEGORICAL = _enter(

@@ -144,18 +144,17 @@ class _RunDraws:
 
     Attributes:
         run: What all replicas of one step share and no other step does.
-        draws: The draws so far.
+        draws: The draws so far, by seed and number.
         taken: How many of them each replica had, by seed and replica.
     """
 
     run: object | None = None
-    draws: dict[int | None, list[tuple[Key, int]]] = field(default_factory=dict)
+    draws: dict[tuple[int | None, int], tuple[Key, int]] = field(default_factory=dict)
     taken: dict[tuple[int | None, int], int] = field(default_factory=dict)
 
     def copy(self) -> "_RunDraws":
         """Return a copy, which later draws do not change."""
-        copies = {seed: [*draws] for seed, draws in self.draws.items()}
-        return _RunDraws(self.run, copies, dict(self.taken))
+        return _RunDraws(self.run, dict(self.draws), dict(self.taken))
 
 
 @dataclass
@@ -194,12 +193,12 @@ class RngState:
             return self.next(seed)
         if run is not self._of_run.run:
             self._of_run = _RunDraws(run)
-        draws = self._of_run.draws.setdefault(seed, [])
-        number = self._of_run.taken.get((seed, replica), 0)
-        self._of_run.taken[seed, replica] = number + 1
-        if number == len(draws):
-            draws.append(self.next(seed))
-        return draws[number]
+        draws, taken = self._of_run.draws, self._of_run.taken
+        number = taken.get((seed, replica), 0)
+        taken[seed, replica] = number + 1
+        if (seed, number) not in draws:
+            draws[seed, number] = self.next(seed)
+        return draws[seed, number]
 
     def mark(self) -> Callable[[], None]:
         """Return a function that takes back all later draws."""

@@ -1,5 +1,6 @@
 """Rounding, and division that rounds: no gradient passes through what was rounded away."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,17 +23,14 @@ from mirrored.ops.spec import (
 from mirrored.ops.tensor import Tensor
 
 
-def _check_of_divisor(op: str) -> Any:
-    def check_of(x: Any, y: Any) -> Check | None:
-        def check() -> None:
-            if not y.all():
-                raise InvalidArgumentError(
-                    f"Integer division by zero. Received: a divisor of 0. [Op:{op}]"
-                )
+def _check_of_divisor(op: str, x: Any, y: Any) -> Check | None:
+    def check() -> None:
+        if not y.all():
+            raise InvalidArgumentError(
+                f"Integer division by zero. Received: a divisor of 0. [Op:{op}]"
+            )
 
-        return check if y.dtype in INTEGERS and x.size and y.size else None
-
-    return check_of
+    return check if y.dtype in INTEGERS and x.size and y.size else None
 
 
 def _floordiv(xp: Any, out: Any, x: Any, y: Any) -> None:
@@ -72,13 +70,15 @@ FLOOR = unary("Floor", "floor", None)
 CEIL = unary("Ceil", "ceil", None)
 ROUND = unary("Round", "rint", None)
 RINT = unary("Rint", "rint", None, WIDE_FLOATS)
-FLOORDIV = binary("FloorDiv", _floordiv, None, NUMBERS, validate=_check_of_divisor("FloorDiv"))
+FLOORDIV = binary(
+    "FloorDiv", _floordiv, None, NUMBERS, validate=partial(_check_of_divisor, "FloorDiv")
+)
 FLOORMOD = binary(
     "FloorMod",
     _floormod,
     _grad_floormod,
     NUMBERS,
-    validate=_check_of_divisor("FloorMod"),
+    validate=partial(_check_of_divisor, "FloorMod"),
     workspace=_signs,
     may_alias=(0,),  # The divisor is read again.
 )

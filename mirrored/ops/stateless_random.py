@@ -138,7 +138,7 @@ class Draw:
             drawn = evenly(OPS["FloorMod"](words, steps_below_one(dtype)), dtype)
         else:
             drawn = self._of(philox.UNIFORM, sizes, dtype)
-        if _are((0, 1), minval, maxval):
+        if _are_default(minval, maxval):
             return drawn
         return add(multiply(drawn, subtract(high, low)), low)
 
@@ -164,7 +164,7 @@ class Draw:
         op = philox.TRUNCATED_NORMAL if truncated else philox.NORMAL
         exact = float32 if is_narrow(wanted) else wanted
         drawn = cast(self._of(op, vector_shape(shape), exact), wanted)
-        if _are((0, 1), mean, stddev):
+        if _are_default(mean, stddev):
             return drawn
         return add(multiply(drawn, scale), offset)
 
@@ -250,9 +250,9 @@ def vector_shape(shape: Any) -> Shape:
         ) from None
 
 
-def _are(numbers: tuple[float, ...], *values: Any) -> bool:
-    """Whether values are these Python numbers: nothing is computed with defaults."""
-    return all(isinstance(value, int | float) for value in values) and values == numbers
+def _are_default(*values: Any) -> bool:
+    """Whether values are Python's 0 and 1: nothing is computed with defaults."""
+    return all(isinstance(value, int | float) for value in values) and values == (0, 1)
 
 
 def _check_attr(op_name: str, allowed: Collection[DType], dtype: DType) -> None:

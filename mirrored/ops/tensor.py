@@ -358,7 +358,19 @@ class Tensor(Operators):
         dl_device: tuple[Any, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        return capsule(self, stream, max_version, dl_device, copy)
+        is_told = max_version is not None and max_version[0] >= 1
+        if copy is not True and is_told and is_readable(self):
+            array = shared(self)
+        elif copy is False:
+            raise BufferError(
+                "A tensor is read-only, so its memory can be shared only on the host and only with "
+                "libraries that accept read-only memory. Received: copy=False. Leave `copy` unset."
+            )
+        else:
+            array = np.asarray(self.numpy())
+        options = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
+        keywords = {name: value for name, value in options.items() if value is not None}
+        return array.__dlpack__(**keywords)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0  # The host.
@@ -521,26 +533,3 @@ def copy_to_host(tensor: Any, out: NDArray[Any]) -> None:
     tensor._device.backend.to_host(tensor._array, out)
     if start:
         tell(copy_work(tensor._device, None, out.nbytes), start)
-
-
-def capsule(
-    tensor: Any,
-    stream: Any,
-    max_version: tuple[int, int] | None,
-    dl_device: tuple[Any, int] | None,
-    copy: bool | None,
-) -> Any:
-    """Return the values as a capsule of DLPack; the arguments are those of its protocol."""
-    is_told = max_version is not None and max_version[0] >= 1
-    if copy is not True and is_told and is_readable(tensor):
-        array = shared(tensor)
-    elif copy is False:
-        raise BufferError(
-            "A tensor is read-only, so its memory can be shared only on the host and only with "
-            "libraries that accept read-only memory. Received: copy=False. Leave `copy` unset."
-        )
-    else:
-        array = np.asarray(tensor.numpy())
-    options = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
-    keywords = {name: value for name, value in options.items() if value is not None}
-    return array.__dlpack__(**keywords)
