@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from mirrored._numbers import as_positive, check_count
-from mirrored.data.arrays import check_finite, is_stream, split_validation
+from mirrored.data.arrays import check_finite, is_stream
 from mirrored.data.columns import described
 from mirrored.data.elements import GlobalBatches
 from mirrored.data.epochs import Epochs
 from mirrored.data.passes import Passes, cardinality_of, passes_of, passes_of_arrays
-from mirrored.data.stored import Given, PassesOfStored, Stored, adapt_all, weighed
+from mirrored.data.stored import Given, PassesOfStored, Stored, adapt_all, split_validation, weighed
 from mirrored.data.transform import INFINITE_CARDINALITY
 
 _BATCH_SIZE = 32  # Keras' default.

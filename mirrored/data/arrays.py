@@ -6,7 +6,7 @@ Everything is checked here, on the host and before anything changed; arrays are 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -230,34 +230,6 @@ def with_class_weights(arrays: Arrays, class_weight: Mapping[int, float]) -> Arr
             f"{described(targets)} as y. Pass `sample_weight` instead."
         )
     return Arrays.of(arrays.x, targets, _class_weights(targets, class_weight))
-
-
-class _Sliced(Protocol):
-    @property
-    def size(self) -> int: ...
-    def rows(self, which: slice, /) -> Any: ...
-
-
-_Data = TypeVar("_Data", bound=_Sliced)
-
-
-def split_validation(arrays: _Data, fraction: Any) -> tuple[_Data, _Data]:
-    """Set the last examples aside for validation, before any shuffling."""
-    is_number = isinstance(fraction, int | float | np.number) and not isinstance(fraction, bool)
-    if not (is_number and 0 < fraction < 1):
-        raise ValueError(
-            "`validation_split` must be a number between 0 and 1. "
-            f"Received: validation_split={fraction!r}."
-        )
-    split = math.floor(arrays.size * (1.0 - fraction))
-    if split in (0, arrays.size):
-        raise ValueError(
-            f"Training data contains {arrays.size} samples, which is not sufficient to split it "
-            "into a validation and training set as specified by "
-            f"`validation_split={fraction}`. Either provide more data, or a different value for "
-            "the `validation_split` argument."
-        )
-    return arrays.rows(slice(0, split)), arrays.rows(slice(split, arrays.size))
 
 
 def _is_nested(structure: Any) -> bool:

@@ -8,7 +8,7 @@ import itertools
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -127,22 +127,6 @@ class PassSeeds:
             self.generator.restore(place)
 
 
-class RowOrder(Protocol):
-    """The order of rows in passes over arrays."""
-
-    def begin(self) -> None:
-        """Begin a pass."""
-
-    def read(self, most: int) -> Rows:
-        """Return the rows of the next batches, at most `most` batches."""
-
-    def place(self, batches_read: int) -> list[int]:
-        """Return the position after a number of batches of the pass."""
-
-    def go_to(self, place: Sequence[int]) -> None:
-        """Continue from a position that `place` returned."""
-
-
 class PassesOfRows(Passes):
     """Batches of the rows of arrays, of which nothing is read but which rows they are.
 
@@ -160,7 +144,7 @@ class PassesOfRows(Passes):
         self,
         arrays: Arrays,
         batch_size: int,
-        order: RowOrder,
+        order: "_OrderOfArrays | _OrderOfDataset",
         count: int = INFINITE_CARDINALITY,
         otherwise: Callable[[], Passes] | None = None,
     ) -> None:
@@ -541,6 +525,7 @@ class _OrderOfArrays:
         self._row = 0
 
     def begin(self) -> None:
+        """Begin a pass."""
         self._seeds.generator = None
         self._begin_pass()
 
@@ -550,6 +535,7 @@ class _OrderOfArrays:
             self._order = self._seeds.begin().permutation(self._size)
 
     def read(self, most: int) -> Rows:
+        """Return the rows of the next batches, at most `most` batches."""
         if self._row >= self._size:
             self._begin_pass()
         begin, count = self._row, most * self._batch_size
@@ -557,10 +543,12 @@ class _OrderOfArrays:
         return rows_from(self._order, begin, count)
 
     def place(self, batches_read: int) -> list[int]:
+        """Return the position after a number of batches of the pass."""
         del batches_read  # Of all passes.
         return [min(self._row, self._size), *self._seeds.place(is_open=True)]
 
     def go_to(self, place: Sequence[int]) -> None:
+        """Continue from a position that `place` returned."""
         row, *drawn = place
         self._seeds.go_to(drawn)
         self._shuffled = self._shuffled or bool(drawn)
@@ -569,7 +557,7 @@ class _OrderOfArrays:
 
 
 class _OrderOfDataset:
-    """The rows of a dataset that only orders and batches them."""
+    """The rows of a dataset that only orders and batches them; see `_OrderOfArrays`."""
 
     def __init__(self, transform: Transform) -> None:
         self._transform = transform

@@ -264,6 +264,25 @@ def weighed(data: Given, class_weight: Mapping[int, float]) -> Given:
     return replace(data, class_weight=class_weight)
 
 
+def split_validation(arrays: Given, fraction: Any) -> tuple[Given, Given]:
+    """Set the last examples aside for validation, before any shuffling."""
+    is_number = isinstance(fraction, int | float | np.number) and not isinstance(fraction, bool)
+    if not (is_number and 0 < fraction < 1):
+        raise ValueError(
+            "`validation_split` must be a number between 0 and 1. "
+            f"Received: validation_split={fraction!r}."
+        )
+    split = math.floor(arrays.size * (1.0 - fraction))
+    if split in (0, arrays.size):
+        raise ValueError(
+            f"Training data contains {arrays.size} samples, which is not sufficient to split it "
+            "into a validation and training set as specified by "
+            f"`validation_split={fraction}`. Either provide more data, or a different value for "
+            "the `validation_split` argument."
+        )
+    return arrays.rows(slice(0, split)), arrays.rows(slice(split, arrays.size))
+
+
 def runs_of(blocks: Sequence[slice], most: int) -> Iterator[list[slice]]:
     """Yield blocks of a number of rows; a longer block is divided.
 

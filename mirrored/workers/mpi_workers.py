@@ -32,11 +32,7 @@ from mirrored.workers.layout import Layout, Together, arrange, at_once
 from mirrored.workers.meeting import Meeting
 from mirrored.workers.notices import ENDED, FAILED, Notice, Notices, WorkersLost
 from mirrored.workers.ordered_sums import name_of
-from mirrored.workers.regrouping import (
-    AgreedOperations,
-    require_deaths_seen,
-    survivors,
-)
+from mirrored.workers.regrouping import AgreedOperations, require_deaths_seen, survivors
 from mirrored.workers.waiting import Waiting, processor_ticks, this_process
 from mirrored.workers.worker import Workers
 from mirrored.workers.worker_calls import ANY, Call
@@ -87,7 +83,7 @@ class MPIWorkers(Workers):
             on_several_hosts=layout.on_several_hosts,
         )
         self._layout = layout
-        self._notices = Notices(self._mpi, layout.notices, layout.hosts, sees_deaths=sees_deaths())
+        self._notices = Notices(self._mpi, layout.notices, sees_deaths=sees_deaths())
         self._waiting = Waiting(self, self._notices)
         self._meeting = Meeting(self._mpi, layout, self._waiting, together)
         local = layout.local

@@ -50,7 +50,6 @@ class Notices:
     Args:
         mpi: The module of MPI.
         comm: The communicator that is for them alone.
-        hosts: The hosts of all workers.
         sees_deaths: Whether MPI says which processes have died.
 
     Attributes:
@@ -60,10 +59,10 @@ class Notices:
         first_end: When the first of them told it; infinite: none has.
     """
 
-    def __init__(self, mpi: Any, comm: Any, hosts: Sequence[str], *, sees_deaths: bool) -> None:
+    def __init__(self, mpi: Any, comm: Any, *, sees_deaths: bool) -> None:
         self.failure: Notice | None = None
         self.dead: Sequence[int] = ()
-        self._hosts, self._sees_deaths = hosts, sees_deaths
+        self._sees_deaths = sees_deaths
         self.ended: dict[int, Notice] = {}
         self.first_end = math.inf
         self._mpi = mpi

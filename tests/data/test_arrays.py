@@ -14,9 +14,9 @@ from mirrored.data.arrays import (
     adapt,
     adapt_batch,
     is_stream,
-    split_validation,
     with_class_weights,
 )
+from mirrored.data.stored import split_validation
 
 
 class HasNumpy:
