@@ -24,7 +24,6 @@ from mirrored.data.elements import (
     to_numpy,
     to_tensors,
 )
-from mirrored.data.leaf_specs import public_specs
 from mirrored.data.rng import Iteration
 from mirrored.data.row_transforms import gathered
 from mirrored.data.transform import Transform, external_of
@@ -42,19 +41,38 @@ class PositionedIterator(PeekingIterator):
     A subclass counts the elements in `_position.taken`, and continues in `_open`.
 
     Args:
-        origin: As for `PeekingIterator`.
+        dataset: The dataset.
         transform: The last transform of the dataset; None: its position is not known.
         per_step: How many of its elements each of this iterator's is made of.
     """
 
-    def __init__(self, origin: Any, transform: Transform | None, per_step: int = 1) -> None:
-        super().__init__(origin)
+    def __init__(self, dataset: Any, transform: Transform | None, per_step: int = 1) -> None:
+        super().__init__(dataset)
+        self._dataset = dataset
         self._position = Position()  # Of what was made; some of that may not be taken yet.
         self._transform, self._per_step = transform, per_step
 
     def _open(self, position: "Position") -> None:
         """Continue from a position."""
         raise NotImplementedError(f"{type(self).__name__} has no `_open`.")
+
+    @property
+    def element_spec(self) -> Any:
+        """The structure of an element; see `Dataset.element_spec`."""
+        return self._dataset.element_spec
+
+    def get_next_as_optional(self) -> "Optional":
+        """Return the next element as an `Optional`, which has no value at the end.
+
+        Example:
+            >>> import mirrored as mr
+            >>> iterator = iter(mr.data.Dataset.range(1))
+            >>> [bool(iterator.get_next_as_optional().has_value()) for _ in range(2)]
+            [True, False]
+        """
+        from mirrored.data.optional import next_as_optional  # Needed here only.
+
+        return next_as_optional(self, lambda: self.element_spec)
 
     @property
     def _known(self) -> Transform:
@@ -127,30 +145,11 @@ class DatasetIterator(PositionedIterator, Generic[ElementT]):
 
     def __init__(self, dataset: DatasetBase[ElementT]) -> None:
         super().__init__(dataset, dataset._transform)
-        self._dataset = dataset
         self._open(self._position)
 
     if TYPE_CHECKING:
 
         def __next__(self) -> ElementT: ...
-
-    @property
-    def element_spec(self) -> Any:
-        """The structure of an element; see `Dataset.element_spec`."""
-        return public_specs(self._dataset._transform.specs())
-
-    def get_next_as_optional(self) -> "Optional":
-        """Return the next element as an `Optional`, which has no value at the end.
-
-        Example:
-            >>> import mirrored as mr
-            >>> iterator = iter(mr.data.Dataset.range(1))
-            >>> [bool(iterator.get_next_as_optional().has_value()) for _ in range(2)]
-            [True, False]
-        """
-        from mirrored.data.optional import next_as_optional  # Needed here only.
-
-        return next_as_optional(self, lambda: self.element_spec)
 
     def produce(self) -> list[Any]:
         """Return the next element."""

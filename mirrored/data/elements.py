@@ -4,7 +4,7 @@ Arrays become tensors where users see them, and the results of users' functions 
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Self
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -371,10 +371,6 @@ class Succeeding(Iterator[Any]):
 
     def __init__(self, items: Any) -> None:
         self._items = items
-
-    def __iter__(self) -> Self:
-        """Return the iterator."""
-        return self
 
     def __next__(self) -> Any:
         """Return the next element, or raise its error."""

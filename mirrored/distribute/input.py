@@ -6,12 +6,11 @@ A dataset is anything that can be iterated over again and gives batches of array
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mirrored import _nest
-from mirrored._types import late_type
 from mirrored.data.arrays import Rows, rows_from
 from mirrored.data.dataset_iterators import Position, PositionedIterator, elements_of
 from mirrored.data.elements import (
@@ -39,11 +38,6 @@ from mirrored.distribute.sharding import (
 )
 from mirrored.distribute.strategy_base import StrategyBase
 from mirrored.ops.host_tensor import HostTensor
-
-if TYPE_CHECKING:
-    from mirrored.data.optional import Optional
-else:
-    Optional = late_type("mirrored.data.optional", "Optional")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,28 +198,8 @@ class DistributedIterator(PositionedIterator):
     ) -> None:
         dataset._strategy.require_devices()
         super().__init__(dataset, dataset._known, dataset._per_step)
-        self._dataset, self._strategy, self._steps = dataset, dataset._strategy, steps
+        self._strategy, self._steps = dataset._strategy, steps
         self._open(self._position)
-
-    @property
-    def element_spec(self) -> Any:
-        """The specs of the dataset's elements, which are global batches."""
-        return self._dataset.element_spec
-
-    def get_next_as_optional(self) -> "Optional":
-        """Return the next batch as an `Optional`, which is empty at the end.
-
-        Example:
-            >>> import mirrored as mr
-            >>> dataset = mr.data.Dataset.range(4).batch(4)
-            >>> strategy = mr.distribute.OneDeviceStrategy("CPU:0")
-            >>> iterator = iter(strategy.experimental_distribute_dataset(dataset))
-            >>> iterator.get_next_as_optional().get_value().numpy().tolist()
-            [0, 1, 2, 3]
-        """
-        from mirrored.data.optional import next_as_optional  # Needed here only.
-
-        return next_as_optional(self, lambda: self.element_spec)
 
     def close(self) -> None:
         """Close the dataset's iterator and its background threads."""

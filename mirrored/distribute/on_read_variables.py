@@ -210,14 +210,6 @@ class SyncOnReadVariable(DistributedVariable):
             known.update(zip(map(id, alike), sums, strict=True))
         return Within(_totals, known)
 
-    def read_value(self) -> Tensor:
-        """Return the running replica's value; outside replicas the aggregated value.
-
-        Raises:
-            ValueError: It is read outside replicas, and has no aggregation.
-        """
-        return super().read_value()
-
     def _scatter(self, method: str, sparse_delta: Any) -> Any:
         raise NotImplementedError(
             f"Variables with `synchronization=ON_READ` doesn't support `{method}`. Received: the "

@@ -183,17 +183,17 @@ class WorkerDataset(DistributedDataset):
         )
 
 
-def check_policy(dataset: Any) -> AutoShardPolicy:
-    """Return how workers are to share a dataset.
+def is_own(dataset: Any) -> bool:
+    """Return whether a worker takes a dataset for its own, of which others have other parts.
 
     Args:
         dataset: A dataset, or something else to iterate over, which is shared by rows.
 
     Raises:
-        ValueError: By files or by a hint.
+        ValueError: Workers are to share it by files or by a hint.
     """
     if not isinstance(dataset, DatasetBase):
-        return AutoShardPolicy.AUTO
+        return False
     options = merged_options(dataset._transform)
     policy: AutoShardPolicy = options.experimental_distribute.auto_shard_policy
     if policy in (AutoShardPolicy.FILE, AutoShardPolicy.HINT):
@@ -203,19 +203,7 @@ def check_policy(dataset: Any) -> AutoShardPolicy:
             "function of `distribute_datasets_from_function`, whose `InputContext` has the "
             "worker's number."
         )
-    return policy
-
-
-def is_own(dataset: Any) -> bool:
-    """Return whether a worker takes a dataset for its own, of which others have other parts.
-
-    Args:
-        dataset: The dataset.
-
-    Raises:
-        ValueError: As `check_policy` raises it.
-    """
-    return check_policy(dataset) is AutoShardPolicy.OFF
+    return policy is AutoShardPolicy.OFF
 
 
 def among_workers(
@@ -232,7 +220,7 @@ def among_workers(
         use: "fit", "validation", "evaluate" or "predict".
 
     Raises:
-        ValueError: They are its own, and for `predict`; or as `check_policy` raises it.
+        ValueError: They are its own, and for `predict`; or as `is_own` raises it.
     """
     own = data
     if not isinstance(data, DistributedDataset) and is_own(data):

@@ -143,7 +143,6 @@ def _new_connection(
 
 if TYPE_CHECKING:  # Workers without cards need none of these.
     from mirrored.backends.stream_backend import Place
-    from mirrored.devices import Device
     from mirrored.workers import Workers
 
 T = TypeVar("T")
@@ -182,16 +181,14 @@ def cards_of(devices: Sequence[Device], options: CommunicationOptions | None) ->
     for device in devices:
         if device.why_no_card is not None:
             return Cards(f"{device.full_name} is {device.why_no_card}")
-    from mirrored.distribute.cross_device_ops import connections
-
     memories = [device.backend.memory for device in devices]
-    parts = connections.ranks(memories)
-    first, *others = connections.streamed([devices[rank.leader] for rank in parts])
+    parts = ranks(memories)
+    first, *others = streamed([devices[rank.leader] for rank in parts])
     return Cards(
         first.why_not_connected(others),
         len(parts),
         tuple(str(memories[rank.leader]) for rank in parts),
-        connections.every_replica_is_a_rank(),
+        every_replica_is_a_rank(),
     )
 
 
