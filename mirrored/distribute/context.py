@@ -13,6 +13,7 @@ from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._contexts import Within
 from mirrored._numbers import as_integer
+from mirrored._types import late_type
 from mirrored.backends.product_settings import one_thread
 from mirrored.devices import hold_devices, refuse_reset_where
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
@@ -26,6 +27,8 @@ from mirrored.variables import set_variable_creators
 
 if TYPE_CHECKING:
     from mirrored.distribute.strategy_base import StrategyBase
+else:
+    StrategyBase = late_type("mirrored.distribute.strategy_base", "StrategyBase")
 
 MergeCall = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 

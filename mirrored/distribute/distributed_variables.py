@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import devices, ops
+from mirrored._types import late_type
 from mirrored.backends.stream_backend import is_offloaded
 from mirrored.distribute.context import (
     ReplicaContext,
@@ -39,6 +40,8 @@ from mirrored.variables.scatters import Change
 
 if TYPE_CHECKING:
     from mirrored.distribute.strategy_base import StrategyBase
+else:
+    StrategyBase = late_type("mirrored.distribute.strategy_base", "StrategyBase")
 
 # The aggregations of all replicas' values.
 REDUCED = (VariableAggregation.SUM, VariableAggregation.MEAN)
