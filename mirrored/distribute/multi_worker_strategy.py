@@ -348,7 +348,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
                     own = [state.copies[replica].read_value() for state in alike]
                     rows = [ops.reshape(value, (1, value.size)) for value in own]
                     parts.append(ops.concat(rows, axis=1))
-            of_all, start = self._joined(parts, 0, self._replica_counts)[0], 0
+            of_all, start = self.gather_parts(parts, 0, self._replica_counts)[0], 0
             for state in alike:
                 kept, stop = state.kept, start + state.size
                 if kept is not None:
@@ -553,11 +553,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             return rows
         return np.concatenate(self._workers.gather_arrays(rows, "rows that were made"))
 
-    def gather_parts(self, parts: list[Tensor], axis: int) -> Tensor:
-        """Return the replicas' tensors, one after the other along an axis."""
-        return self._joined(parts, axis)[0]
-
-    def _joined(
+    def gather_parts(
         self, parts: list[Tensor], axis: int, sizes: Sequence[int] | None = None
     ) -> tuple[Tensor, int]:
         """Return the tensors of all workers' replicas joined, and where this worker's begin.
@@ -567,7 +563,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             axis: The axis.
             sizes: How long each worker's part is; None: they are compared.
         """
-        own = super().gather_parts(parts, axis)
+        own, _ = super().gather_parts(parts, axis)
         if self._is_alone:
             return own, 0
         along = axis % own.ndim

@@ -301,13 +301,9 @@ class StrategyBase:
         hints = self._options if options is None else options
         return self.__prepared().batch_all_reduce(reduce_op, batch, hints)
 
-    def gather_parts(self, parts: list[Tensor], axis: int) -> Tensor:
-        """Return the replicas' tensors, one after the other along an axis."""
-        return self._cross_device_ops.gather(parts, joining_device(parts), axis)
-
-    def _joined(self, parts: list[Tensor], axis: int) -> tuple[Tensor, int]:
+    def gather_parts(self, parts: list[Tensor], axis: int) -> tuple[Tensor, int]:
         """Return the tensors of all replicas joined, and where those of this process begin."""
-        return self.gather_parts(parts, axis), 0
+        return self._cross_device_ops.gather(parts, joining_device(parts), axis), 0
 
     def of_each_worker(self, value: Any, what: str) -> list[Any]:
         """Return a small object of each process, by its number: here, of the only one.
@@ -358,7 +354,7 @@ class StrategyBase:
         """
         parts = [adopt(select(i, value), None) for i in range(len(self.devices))]
         _check_axis(axis, parts)
-        gathered, start = self._joined(parts, axis)
+        gathered, start = self.gather_parts(parts, axis)
         starts = list(itertools.accumulate((part.shape[axis] for part in parts), initial=start))
         copies = per_replica_copies(gathered, self.devices)
         return Mirrored(copies), PerReplica(starts[:-1])
@@ -388,7 +384,7 @@ class StrategyBase:
         # A value that is not per-replica is all that there is, as for a mean.
         parts = [adopt(part, None) for part in _parts_of(self, ReduceOp.MEAN, value)]
         _check_axis(axis, parts)
-        return self.gather_parts(parts, axis)
+        return self.gather_parts(parts, axis)[0]
 
     def __prepared(self) -> CrossDeviceOps:
         """Return the collectives, once the devices are connected, where they have to be."""

@@ -143,7 +143,7 @@ def _joined(strategy: StrategyBase, value: Any) -> Tensor:
     """Return the rows of all replicas on the host, also those of a lone replica of this process."""
     host = devices.get_device("CPU:0")
     parts = [adopt(select(i, value), None).copy_to(host) for i in range(len(strategy.devices))]
-    return strategy.gather_parts(parts, 0) if parts[0].shape else parts[0]
+    return strategy.gather_parts(parts, 0)[0] if parts[0].shape else parts[0]
 
 
 def _with_notes(whole: Sequence[Tensor], numbers: Any) -> Any:
