@@ -12,7 +12,7 @@ from typing import Any
 
 from mirrored import _nest
 from mirrored._numbers import as_real
-from mirrored.layers.shapes import is_shape
+from mirrored.layers.shapes import map_shapes
 from mirrored.training import losses
 from mirrored.training import metrics as metrics_module
 from mirrored.training.losses import Loss
@@ -114,10 +114,8 @@ class CompiledOutputs:
         used = [i for i, output in enumerate(self.outputs) if output.loss is not None]
         if len(leaves) != len(used):
             return None
-        values: list[Any] = [None] * count
-        for i, leaf in zip(used, leaves, strict=True):
-            values[i] = leaf
-        return values
+        values = dict(zip(used, leaves, strict=True))
+        return [values.get(i) for i in range(count)]
 
     def _named(self, value: dict[str, Any]) -> list[Any] | None:
         """Return what a dict has for each output; None where it has others, or lacks some."""
@@ -174,17 +172,7 @@ def numbered(shapes: Any) -> Any:
         >>> numbered({"b": (None, 1), "a": [(None, 2), (None,)]})
         {'b': 2, 'a': [0, 1]}
     """
-    count = itertools.count()
-
-    def number(part: Any) -> Any:
-        if is_shape(part):
-            return next(count)
-        if isinstance(part, dict):
-            numbers = {key: number(part[key]) for key in _nest.sorted_keys(part)}
-            return {key: numbers[key] for key in part}
-        return _nest.rebuild(part, [number(item) for item in part])
-
-    return number(shapes)
+    return _nest.pack_like(map_shapes(lambda _: 0, shapes), itertools.count())
 
 
 def _by_log_name(outputs: Sequence[CompiledOutput]) -> Iterator[tuple[str, Metric]]:
@@ -243,24 +231,19 @@ def compile_outputs(
         ValueError: A name is unknown, or something is given for an output that there is not.
     """
     count = len(shapes)
-    paths = _paths(structure, names)
-    known = [paths[i] for i in range(count)]
+    known = _paths(structure, names)
     criteria = [_loss(entry) for entry in _for_each("loss", loss, known, structure, shared=True)]
     weights = _weights(loss_weights, known, structure, criteria)
     outputs = [
         CompiledOutput(name if count > 1 else None, shape, criterion, weight)
         for name, shape, criterion, weight in zip(known, shapes, criteria, weights, strict=True)
     ]
-    for argument, value, weighted in (
-        ("metrics", metrics, False),
-        ("weighted_metrics", weighted_metrics, True),
-    ):
-        for output, own in zip(
-            outputs, _metrics_for_each(argument, value, known, structure), strict=True
-        ):
-            output.metrics += [
-                (metrics_module.resolve(item, output.loss, output.shape), weighted) for item in own
-            ]
+    for argument, value in (("metrics", metrics), ("weighted_metrics", weighted_metrics)):
+        of_outputs = _metrics_for_each(argument, value, known)
+        for output, identifiers in zip(outputs, of_outputs, strict=True):
+            for item in identifiers:
+                metric = metrics_module.resolve(item, output.loss, output.shape)
+                output.metrics.append((metric, argument == "weighted_metrics"))
     several = [(item, item.loss) for item in outputs if item.loss is not None]
     taken: set[str] = set()
     for output, output_loss in several if len(several) > 1 else []:
@@ -295,8 +278,8 @@ def check_names(loss: Any, loss_weights: Any, metrics: Any, weighted_metrics: An
             _weight(identifier)
 
 
-def _paths(structure: Any, names: Sequence[str] | None) -> dict[int, str | None]:
-    """Return what each output is called, by its number: its keys, or its name in the model."""
+def _paths(structure: Any, names: Sequence[str] | None) -> list[str | None]:
+    """Return what each output is called, in their order: its keys, or its name in the model."""
     paths: dict[int, str | None] = {}
 
     def look(part: Any, path: tuple[Any, ...]) -> None:
@@ -310,7 +293,7 @@ def _paths(structure: Any, names: Sequence[str] | None) -> dict[int, str | None]
             paths[part] = _called(path, None if names is None else names[part])
 
     look(structure, ())
-    return paths
+    return [paths[i] for i in range(len(paths))]
 
 
 def _called(path: tuple[Any, ...], name: str | None) -> str | None:
@@ -353,31 +336,17 @@ def _for_each(
                 f"{argument}.keys()={list(value)}"
             )
         return [value.get(name) for name in names]
-    flat = list(value)
-    if len(flat) == count and not any(isinstance(item, list | tuple | dict) for item in flat):
-        return flat
+    if len(value) == count and not any(isinstance(item, list | tuple | dict) for item in value):
+        return list(value)
     return _like(argument, value, names, structure)
 
 
 def _like(argument: str, value: Any, names: list[str | None], structure: Any) -> list[Any]:
     """Return the leaves of what was given in the structure of the outputs."""
     try:
-        matched = _nest.map_structure(lambda number, leaf: (number, leaf), structure, value)
+        return _nest.flatten(_nest.map_structure(lambda _, leaf: leaf, structure, value))
     except ValueError:
         return _refuse(argument, value, names)
-    pairs = dict(_pairs(matched, structure))
-    return [pairs[i] for i in range(len(names))]
-
-
-def _pairs(matched: Any, structure: Any) -> Iterator[tuple[int, Any]]:
-    if isinstance(structure, dict):
-        for key in structure:
-            yield from _pairs(matched[key], structure[key])
-    elif isinstance(structure, list | tuple):
-        for part, inner in zip(matched, structure, strict=True):
-            yield from _pairs(part, inner)
-    else:
-        yield matched
 
 
 def _refuse(argument: str, value: Any, names: list[str | None]) -> list[Any]:
@@ -395,10 +364,8 @@ def _weights(
 ) -> list[float | None]:
     with_loss = [i for i, loss in enumerate(criteria) if loss is not None]
     if isinstance(value, list | tuple) and len(value) == len(with_loss) != len(names):
-        spread: list[Any] = [None] * len(names)
-        for i, weight in zip(with_loss, value, strict=True):
-            spread[i] = weight
-        value = spread
+        by_place = dict(zip(with_loss, value, strict=True))
+        value = [by_place.get(i) for i in range(len(names))]
     each_one = _for_each("loss_weights", value, names, structure, shared=False)
     return [None if number is None else _weight(number) for number in each_one]
 
@@ -410,26 +377,20 @@ def _weight(value: Any) -> float:
     return number
 
 
-def _metrics_for_each(
-    argument: str, value: Any, names: list[str | None], structure: Any
-) -> list[list[Any]]:
+def _metrics_for_each(argument: str, value: Any, names: list[str | None]) -> list[list[Any]]:
     """Return the metrics of each output."""
-    count = len(names)
-    if value is None:
-        return [[] for _ in names]
-    if count == 1:
-        return [[metric for metric in _nest.flatten(value) if metric is not None]]
-    if not isinstance(value, list | tuple | dict):
+    each_one: list[Any]
+    if value is None or len(names) == 1:
+        each_one = [value] * len(names)
+    elif not isinstance(value, list | tuple | dict):
         raise ValueError(
             f"Expected `{argument}` argument to be a list, tuple, or dict. Received instead: "
             f"{argument}={value!r} of type {type(value)}"
         )
-    if isinstance(value, list | tuple) and len(value) == count:
-        each_one: list[Any] = list(value)
     elif isinstance(value, dict) and value.keys() <= set(names):
         each_one = [value.get(name) for name in names]
-    elif not value:
-        each_one = [None] * count
+    elif isinstance(value, list | tuple) and len(value) in (0, len(names)):
+        each_one = list(value) or [None] * len(names)
     else:
         each_one = _refuse(argument, value, names)
     return [[metric for metric in _nest.flatten(entry) if metric is not None] for entry in each_one]
