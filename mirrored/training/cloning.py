@@ -65,8 +65,7 @@ def clone_model(
         raise ValueError(f"Unexpected keyword argument(s): {tuple(kwargs)}")
     if not isinstance(model, Model):
         raise ValueError(f"`model` must be a model. Received: model={model!r}")
-    sequential = isinstance(model, Sequential)
-    if not (sequential or model.__state__.graph is not None):
+    if not isinstance(model, Sequential) and model.__state__.graph is None:
         if clone_function or input_tensors is not None or call_function:
             raise ValueError(
                 "Arguments `clone_function`, `call_function` and `input_tensors` are only "
@@ -154,15 +153,15 @@ def _functional(
             "`input_tensors` must have the same structure as model.input\\nReference structure: "
             f"{model.input}\\nReceived structure: {tensors}"
         )
-    part = None if model.__state__.graph is None else model.__state__.graph.part
+    graph: Any = model.__state__.graph
 
     def call(callee: Any, *args: Any, **kwargs: Any) -> Any:
         twin = again(callee)
-        return (
-            twin(*args, **kwargs) if call_function is None else call_function(twin, *args, **kwargs)
-        )
+        if call_function is None:
+            return twin(*args, **kwargs)
+        return call_function(twin, *args, **kwargs)
 
-    outputs = [] if part is None else part.map(_nest.flatten(tensors), call)
+    outputs = graph.part.map(_nest.flatten(tensors), call)
     clone = Model(tensors, _nest.pack_like(model.output, outputs), name=model.name)
     clone.trainable = clone.trainable and model.trainable
     return clone

@@ -255,11 +255,6 @@ class _Logs:
         numbers = (*self._floats.values(), *self._integers.values())
         self.specs = tuple([number.spec for number in numbers])
 
-    @property
-    def integers(self) -> bool:
-        """Whether there are integers, which have to be the same on all replicas."""
-        return bool(self._integers)
-
     def _take(self, returned: Any) -> None:
         if not isinstance(returned, Mapping):
             raise TypeError(

@@ -51,7 +51,7 @@ class FunctionalGraph:
             expected = tensors[0]._shape
             check_matches(owner, expected, fitted_rank(shapes, expected))
             return
-        boxed = self.layout.arranged(owner, *boxed_shapes(shapes))
+        boxed = self.layout.arranged(owner, map_shapes(_Box, shapes), _is_container)
         for index, (tensor, box) in enumerate(zip(tensors, boxed, strict=True)):
             which = f"{index} with name '{names[index]}'" if index else "0"
             check_matches(owner, tensor._shape, fitted_rank(box.shape, tensor._shape), which)
@@ -63,7 +63,7 @@ class FunctionalGraph:
             owner: The model's name.
             shapes: The shape of the input, or the shapes of several as a call takes them.
         """
-        boxes = self.layout.arranged(owner, *boxed_shapes(shapes))
+        boxes = self.layout.arranged(owner, map_shapes(_Box, shapes), _is_container)
         tensors = [
             SymbolicTensor(box.shape, tensor._dtype)
             for box, tensor in zip(boxes, self.layout.tensors, strict=True)
@@ -183,8 +183,9 @@ class GivenInputs:
         Raises:
             ValueError: They have another structure than the inputs, or one is missing.
         """
-        boxes, nested = boxed_shapes(shapes)
-        for tensor, box in zip(self.tensors, self.arranged(owner, boxes, nested), strict=True):
+        boxes = map_shapes(_Box, shapes)
+        arranged = self.arranged(owner, boxes, _is_container)
+        for tensor, box in zip(self.tensors, arranged, strict=True):
             box.shape = fitted_rank(box.shape, tensor._shape)
         return _nest.map_structure(lambda box: box and box.shape, boxes)
 
@@ -264,12 +265,6 @@ def _collect(expected: Any, value: Any, nested: Callable[[Any], bool], leaves: l
 
 def _described(leaf: Any) -> str:
     return "None" if leaf is None else f"Tensor(shape={getattr(leaf, 'shape', '?')})"
-
-
-def boxed_shapes(shapes: Shapes) -> tuple[Any, Callable[[Any], bool]]:
-    """Return shapes in boxes, and what tells a structure of boxes from one."""
-    boxes = map_shapes(_Box, shapes)
-    return boxes, _is_container
 
 
 def _is_container(value: Any) -> bool:

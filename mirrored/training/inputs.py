@@ -102,7 +102,9 @@ def prepare(plan: RunPlan, epochs: Epochs, validation: Epochs | None = None, *, 
     """
     key: Any = (use, *[_kind_of(data) for data in (epochs, validation) if data is not None])
     if key in plan.decided:  # As in an earlier run: the model is built for it.
-        _check_all(plan, use, plan.decided[key], epochs, validation)
+        _check(plan, use, plan.decided[key], epochs)
+        if validation is not None:
+            _check(plan, "validation", plan.decided[key], validation)
         return
     compilation = plan.model.__state__.compilation
     known = None if compilation is None else compilation.outputs
@@ -123,12 +125,8 @@ def _kind_of(data: Epochs) -> Any:
     return (*kind, data.example.size) if data.is_stream else kind
 
 
-def _check_all(
-    plan: RunPlan, use: str, form: "_InputForm", epochs: Epochs, validation: Epochs | None
-) -> None:
+def _check(plan: RunPlan, use: str, form: "_InputForm", epochs: Epochs) -> None:
     epochs.check_with(partial(_checked, plan, use, epochs.is_stream, form))
-    if validation is not None:
-        validation.check_with(partial(_checked, plan, "validation", validation.is_stream, form))
 
 
 def _prepare(
@@ -154,10 +152,10 @@ def _prepare(
     if compilation is not None and compilation.outputs is None:
         with model.distribute_strategy.scope():
             compilation.resolve(model.output_shapes, model.output_names or None)
-    _check_all(plan, use, form, epochs, None)
+    _check(plan, use, form, epochs)
     if validation is not None:
         validated = _usable(plan, "validation", validation)
-        _check_all(plan, "validation", form, validation, None)
+        _check(plan, "validation", form, validation)
         if validated.fitted != form.fitted:
             # Only running it tells whether the model takes both; after an epoch is too late.
             model.output_shapes_for(validated.fitted, validated.dtypes)

@@ -4,7 +4,6 @@ Batches are gathered from the user's arrays straight into the memory that a prog
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 from weakref import WeakSet
 
@@ -19,7 +18,6 @@ from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.hooks import active_recorder
 from mirrored.optim.slots import Slots
 from mirrored.program import THREADS_FROM, Feeder, Graph, GuardFailed, Report, Trace, trace
-from mirrored.program.function_arguments import Results
 from mirrored.training.custom_steps import row_of
 from mirrored.training.run_plan import RunPlan
 from mirrored.training.step import Totals, joined, of_all_workers
@@ -69,7 +67,14 @@ class RecordedSteps(StepDriver):
     def _predict(self, part: Span, sharding: Sharding, take: Callable[[Any], None]) -> None:
         trace = self._trace("predict", part, sharding)
         results: Any = trace.results
-        self._replay(trace, part, sharding, partial(_join, results, self._strategy, take))
+
+        def report(outputs: Sequence[Any], _: int) -> bool:
+            # Copies: what a program returns it writes over in its next run.
+            rows = joined(results.with_tensors([output.copy() for output in outputs]))
+            take(of_all_workers(self._strategy, rows))
+            return True
+
+        self._replay(trace, part, sharding, report)
 
     def _run(
         self, kind: str, part: Span, sharding: Sharding, take: Take, going_on: Callable[[], bool]
@@ -80,7 +85,8 @@ class RecordedSteps(StepDriver):
         is between two steps, the better for short ones.
         """
         trace = self._trace(kind, part, sharding)
-        totals = _totals(trace)
+        results: Any = trace.results
+        totals: Totals = results.structure  # What the step left when it was recorded.
         (width,), dtype = trace.graph.outputs[0].spec
         has_penalty = totals.penalty is not None
         notes = np.empty((part.count, width + has_penalty), dtype)
@@ -203,26 +209,6 @@ def _require_finite(totals: Totals) -> None:
     if recorder is not None:
         parts = (totals.statistics, totals.penalty)
         recorder.require_finite(tuple(part for part in parts if part is not None))
-
-
-def _totals(trace: Trace) -> Totals:
-    """Return what a step left when it was recorded."""
-    results: Any = trace.results
-    totals: Totals = results.structure
-    return totals
-
-
-def _join(
-    results: Results,
-    strategy: Strategy,
-    take: Callable[[Any], None],
-    outputs: Sequence[Any],
-    _: int,
-) -> bool:
-    # Copies: what a program returns it writes over in its next run.
-    rows = joined(results.with_tensors([output.copy() for output in outputs]))
-    take(of_all_workers(strategy, rows))
-    return True
 
 
 def _tell_of_small_steps(strategy: Strategy, graph: Graph) -> None:

@@ -170,11 +170,15 @@ def read_table(noun: str, text: str, content: str) -> dict[str, Any]:
 
 
 class HostCopies:
-    """Copies of values in memory of the host, which is allocated once and used again."""
+    """Copies of values in memory of the host, which is allocated once and used again.
+
+    Attributes:
+        undo: Called before an error of the thread that writes them is raised.
+    """
 
     def __init__(self) -> None:
         self._copies: dict[str, NDArray[Any]] = {}
-        self._undo: Callable[[], object] = lambda: None
+        self.undo: Callable[[], object] = lambda: None
 
     def __reduce__(self) -> Any:
         return HostCopies, ()  # The memory is not for another one.
@@ -188,7 +192,7 @@ class HostCopies:
         """
         with variable_writes:
             settle()
-            self._undo = undo
+            self.undo = undo
             with Within(_copies_for_thread, self):
                 yield
 
@@ -210,10 +214,6 @@ class HostCopies:
                 copy_to_host(source, copy)
             self._copies[name] = copy
         return self._copies
-
-    def save(self, path: PathLike, what: str, write: Callable[[], object]) -> None:
-        """Let a thread write a file of the copies; see `save_in_thread`."""
-        save_in_thread(path, what, write, self._undo)
 
 
 _copies_for_thread: ContextVar[HostCopies | None] = ContextVar(
@@ -237,7 +237,7 @@ def write_file(path: PathLike, what: str, write: Callable[[], object]) -> None:
         wait_for_save()
         write()
     else:
-        copies.save(path, what, write)
+        save_in_thread(path, what, write, copies.undo)
 
 
 # ---------------------------------------------------------------------------- files

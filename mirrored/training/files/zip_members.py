@@ -22,6 +22,8 @@ _PIECE = 1 << 20
 _LARGE = 1 << 28  # Bytes; larger compressed members that grow as bombs do are refused.
 _GROWTH = 100  # Numbers of weights are hardly compressed at all.
 _MOST = 10_000  # Members: an archive has three, and the files of layers that write some.
+# What is raised of spoilt archives.
+_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, LookupError, OSError, RuntimeError, ValueError)
 _LOCAL = b"PK\x03\x04"
 _LOCAL_SIZE = 30
 
@@ -173,16 +175,7 @@ class Members:
             yield
         except WeightsFileError:
             raise
-        except (
-            zipfile.BadZipFile,
-            zlib.error,
-            EOFError,
-            LookupError,
-            NotImplementedError,
-            RuntimeError,
-            ValueError,
-            OSError,
-        ) as error:
+        except _ERRORS as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             raise self._spoilt(f"{error!s:.200}") from error

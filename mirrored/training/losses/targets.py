@@ -100,9 +100,7 @@ def _out_of_range(label: Any, classes: int) -> str:
 
 def _fits(shape: tuple[int, ...], expected: OutputShape) -> bool:
     """Whether shapes agree but for the first axis, the examples, and sizes that are not known."""
-    return len(shape) == len(expected) and all(
-        [
-            wanted is None or size == wanted
-            for size, wanted in zip(shape[1:], expected[1:], strict=True)
-        ]
-    )
+    if len(shape) != len(expected):
+        return False
+    sizes = zip(shape[1:], expected[1:], strict=True)
+    return all([wanted in (None, size) for size, wanted in sizes])
