@@ -5,6 +5,7 @@ like its original, with an optimizer in its initial state.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from mirrored import _nest
@@ -73,7 +74,8 @@ def clone_model(
                 f"'{type(model).__name__}'."
             )
         return _of_class(model)
-    again = _Again(clone_function, call_function, recursive, {} if cache is None else cache)
+    function = made_again if clone_function is None else clone_function
+    again = _Again(function, call_function, recursive, {} if cache is None else cache)
     if not isinstance(model, Sequential):
         return _compiled_as(model, _functional(model, input_tensors, call_function, again))
     if call_function is not None:
@@ -102,41 +104,35 @@ def _compiled_as(model: Model, clone: Model) -> Model:
     return clone
 
 
+@dataclass
 class _Again:
     """Makes each layer of a model again, once."""
 
-    def __init__(
-        self,
-        clone_function: Callable[[Any], Any] | None,
-        call_function: Callable[..., Any] | None,
-        recursive: bool,
-        cache: dict[int, Any],
-    ) -> None:
-        self._function = made_again if clone_function is None else clone_function
-        self._call_function = call_function
-        self._recursive = recursive
-        self._cache = cache
+    function: Callable[[Any], Any]
+    call_function: Callable[..., Any] | None
+    recursive: bool
+    cache: dict[int, Any]
 
     def __call__(self, layer: Any) -> Any:
         """Return the layer that takes another's place."""
         if not isinstance(layer, Layer):
             return layer.function  # An operation, of which there is one a call.
-        if id(layer) not in self._cache:
-            self._cache[id(layer)] = self._clone(layer)
-        return self._cache[id(layer)]
+        if id(layer) not in self.cache:
+            self.cache[id(layer)] = self._clone(layer)
+        return self.cache[id(layer)]
 
     def _clone(self, layer: Layer) -> Any:
         # A functional model is its layers, which no arguments tell.
-        whole = self._recursive or self._function is made_again
+        whole = self.recursive or self.function is made_again
         is_graph = isinstance(layer, Sequential) or getattr(layer, "_graph", None) is not None
         if not (whole and is_graph and isinstance(layer, Model)):
-            return self._function(layer)
+            return self.function(layer)
         return clone_model(
             layer,
-            clone_function=self._function,
-            call_function=None if isinstance(layer, Sequential) else self._call_function,
+            clone_function=self.function,
+            call_function=None if isinstance(layer, Sequential) else self.call_function,
             recursive=True,
-            cache=self._cache if self._recursive else None,
+            cache=self.cache if self.recursive else None,
         )
 
 

@@ -133,11 +133,8 @@ class CustomStep(Step):
         """Take back what a step wrote before it failed, where Python runs it op by op."""
         optimizers = optimizers_of(self._model)
         slots = [optimizer.slots.snapshot() for optimizer in optimizers]
-        variables = [
-            *self._model.weights,
-            *(v for owner in optimizers for v in owner.variables),
-        ]
-        variables += [v for metric in self._model.metrics for v in metric.variables]
+        owners: tuple[Any, ...] = (*optimizers, *self._model.metrics)
+        variables = [*self._model.weights, *(v for owner in owners for v in owner.variables)]
         try:
             # The second takes back what is kept of replicas too, where workers die.
             with undone_on_failure(variables), Undone().after_failure():

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from mirrored import _nest
@@ -100,7 +101,7 @@ def plot_model(
         show_shapes, show_dtype, show_layer_names, show_layer_activations, show_trainable
     )
     stem, ending = os.path.splitext(path)
-    if ending in ("", ".png") and not _has_pydot():
+    if ending in ("", ".png") and find_spec("pydot") is None:
         logger.warning(
             "pydot is not installed, so %s.svg is written instead of %s. For formats other than "
             "SVG, run pip install pydot, and install graphviz.",
@@ -171,12 +172,13 @@ def model_to_dot(
 
 def _dot(diagram: Diagram, name: str | None = None, **options: Any) -> Any:
     """Return a diagram as pydot's graph, or as a cluster of a name."""
-    if not _has_pydot():
+    try:
+        import pydot  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    except ImportError:
         raise ImportError(
             "You must install pydot (`pip install pydot`) for `model_to_dot` to work. "
             "`plot_model` writes a file that ends in .svg without it."
-        )
-    import pydot  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        ) from None
 
     def cluster_of(name: str) -> Any:
         return pydot.Cluster(graph_name=name, label=name, style="dashed", labeljust="l")
@@ -197,14 +199,6 @@ def _dot(diagram: Diagram, name: str | None = None, **options: Any) -> Any:
     for source, target in diagram.edges:
         dot.add_edge(pydot.Edge(str(id(source)), str(id(target))))
     return dot
-
-
-def _has_pydot() -> bool:
-    try:
-        import pydot  # noqa: F401
-    except ImportError:
-        return False
-    return True
 
 
 def _escaped(text: str) -> str:

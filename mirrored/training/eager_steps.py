@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -39,7 +39,7 @@ class EagerSteps(StepDriver):
     ) -> bool:
         step = self._step(kind)
         for i, batch in enumerate(part):
-            with self._drawn_again(kind):
+            with _drawn_again() if kind == "train" else nullcontext():
                 shards = self._distribute(batch, sharding, kind)
                 if kind == "train":
                     totals = step.train(shards, sharding.of_all, partial(_check_finite, i))
@@ -58,19 +58,6 @@ class EagerSteps(StepDriver):
             outputs = step.predict(shards, sharding.of_all)
             rows = joined([_nest.map_structure(_on_host, output) for output in outputs])
             take(of_all_workers(self._strategy, rows))
-
-    @contextmanager
-    def _drawn_again(self, kind: str) -> Iterator[None]:
-        """Take back a step's draws where its sums failed: it wrote nothing, and can be repeated."""
-        if kind != "train":
-            yield
-            return
-        back = mark_streams()
-        try:
-            yield
-        except (CollectiveError, KeyboardInterrupt, WorkersChangedError):
-            back()
-            raise
 
     def _distribute(self, batch: Arrays, sharding: Sharding, kind: str) -> Shards:
         if kind not in self._compared:
@@ -98,6 +85,17 @@ class EagerSteps(StepDriver):
             with self._strategy.replica_scope(replica):
                 parts.append(ops.transfer(rows, self._strategy.devices[replica]))
         return PerReplica(parts, sharding.starts, sharding.examples)
+
+
+@contextmanager
+def _drawn_again() -> Iterator[None]:
+    """Take back a step's draws where its sums failed: it wrote nothing, and can be repeated."""
+    back = mark_streams()
+    try:
+        yield
+    except (CollectiveError, KeyboardInterrupt, WorkersChangedError):
+        back()
+        raise
 
 
 def _check_finite(step: int, totals: Totals) -> None:

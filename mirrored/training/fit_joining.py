@@ -71,7 +71,8 @@ class Joining(Callback):
             reform: Shares the steps out among all workers.
         """
         workers, fit = self._workers, self._fit
-        is_new, own = workers.welcome is not None, None
+        is_new = workers.welcome is not None
+        own: Any = None
         tensors: dict[str, Any] = {}
         if is_new:
             workers.join()
@@ -84,7 +85,6 @@ class Joining(Callback):
             tensors, aliases = collect(find_parts(self._checkpoint.held(), some=True))
             if not workers.refill(state, refusal):
                 return
-        if not is_new:
             own = {name: checked_spec(name, tensor) for name, tensor in tensors.items()}, aliases
         of_first = workers.gather(own, _WHAT)[0]
         require_state(workers, is_new=is_new)

@@ -158,7 +158,7 @@ def _as_keras(operation: Operation, node: Node) -> tuple[str, Any, dict[str, Any
         parts = [slice(*part) if isinstance(part, Span) else part for part in index]
         return name, ([args[0], parts[0] if len(parts) == 1 else parts], {}), {}
     keras = public_operation(name)
-    if keras is None or not classes.has_class(name):
+    if keras is None or name in classes.WITHOUT_CLASS.split():
         return None
     parameters = inspect.signature(keras).parameters
     if keras is not function:
@@ -177,7 +177,7 @@ def _as_keras(operation: Operation, node: Node) -> tuple[str, Any, dict[str, Any
     by_position, by_name = classes.of_a_call(name)
     named_ones = {key: arguments.pop(key) for key in by_name}
     if by_position is None:
-        by_position = tuple(key for key in arguments if classes.is_of_a_call(key))
+        by_position = tuple(key for key in arguments if key in classes.OF_A_CALL)
     positional: list[Any] = []
     for key in by_position:
         several = parameters[key].kind is inspect.Parameter.VAR_POSITIONAL

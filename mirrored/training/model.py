@@ -171,14 +171,11 @@ class Model(Layer):
             return attributes
         begin, end = _nest.flatten(state.begin), _nest.flatten(state.end)
         drawing = graph.Drawing(begin if state.begin is not None else [], end)
-        drawn = state.copied(graph=None, begin=(drawing, self.__form()), end=0)
-        return {**attributes, "__state__": drawn}
-
-    def __form(self) -> tuple[Any, Any, bool]:
-        """Return the structures of the inputs and outputs, and whether it runs as a graph."""
-        state = self.__state__
+        # The structures of the inputs and outputs, and whether it runs as a graph.
         forms = [_nest.map_structure(lambda _: 0, side) for side in (state.begin, state.end)]
-        return None if state.begin is None else forms[0], forms[1], state.graph is not None
+        form = None if state.begin is None else forms[0], forms[1], state.graph is not None
+        drawn = state.copied(graph=None, begin=(drawing, form), end=0)
+        return {**attributes, "__state__": drawn}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -1445,11 +1442,8 @@ def _takes_inputs(cls: type) -> bool:
     if {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= kinds:
         return True
     by_place = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return [parameter.name for parameter in parameters if parameter.kind is by_place] == [
-        "inputs",
-        "outputs",
-        "name",
-    ]
+    names = [parameter.name for parameter in parameters if parameter.kind is by_place]
+    return names == ["inputs", "outputs", "name"]
 
 
 def finish_at(model: Model, end: Any) -> None:

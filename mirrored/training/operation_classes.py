@@ -32,7 +32,7 @@ _CLASSES = {
 _SHARED = ("Conjugate", "HardSilu", "Silu")
 _NAMES = {kind: name for name, kind in _CLASSES.items() if kind not in _SHARED}
 # The arguments of functions that are those of a call; the others are settings.
-_OF_A_CALL = frozenset(("x", "x1", "x2", "xs", "condition", "variable", "fill_value"))
+OF_A_CALL = frozenset(("x", "x1", "x2", "xs", "condition", "variable", "fill_value"))
 # By these arguments in the call's order: the functions of which they are.
 _BY_ARGUMENTS = {
     "images transform": "affine_transform",
@@ -75,19 +75,10 @@ _BY_NAME = {
     "rms_normalization": ("scale",),
 }
 # What calls functions, or makes no class in Keras.
-_WITHOUT = """
+WITHOUT_CLASS = """
     associative_scan bartlett blackman cond custom_gradient dtype empty eye fori_loop hamming
     hanning identity jvp kaiser map scan switch tri vectorized_map while_loop
 """
-
-
-def has_class(name: str) -> bool:
-    """Return whether a function of `keras.ops` may stand in Keras' files.
-
-    Args:
-        name: The function's name.
-    """
-    return name not in _WITHOUT.split()
 
 
 def class_of(name: str) -> tuple[str, str]:
@@ -131,19 +122,10 @@ def of_a_call(name: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
         name: The function's name.
 
     Returns:
-        Names; None for the first ones: those that `is_of_a_call` finds.
+        Names; None for the first ones: those in `OF_A_CALL`.
     """
     positional = _CALLS.get(name)
     return None if positional is None else tuple(positional.split()), _BY_NAME.get(name, ())
-
-
-def is_of_a_call(argument: str) -> bool:
-    """Return whether an argument of that name is of a call wherever nothing else is said.
-
-    Args:
-        argument: Its name.
-    """
-    return argument in _OF_A_CALL
 
 
 def arguments_of(

@@ -148,8 +148,7 @@ class Step:
             shards: The global batch.
             sizes: How many of its examples each replica has.
         """
-        scales = self._scales("test", shards)
-        with GlobalBatch(sizes, scales=scales).in_force():
+        with GlobalBatch(sizes, scales=self._scales("test", shards)).in_force():
             arguments = (*shards, sum(sizes))
             outcome = self._with_zeros(self._run(self._test_replica, arguments, _uncounted))
         statistics = self._strategy.reduce("sum", outcome["statistics"])
@@ -162,9 +161,9 @@ class Step:
             shards: The global batch; only its inputs are used.
             sizes: How many of its examples each replica has.
         """
-        scales = self._scales("predict", shards)
-        with GlobalBatch(sizes, scales=scales).in_force():
-            outputs = self._run(self._outputs, (shards[0],), _as_it_is)
+        with GlobalBatch(sizes, scales=self._scales("predict", shards)).in_force():
+            # The outputs of no examples stay as they are: they have no rows.
+            outputs = self._run(self._outputs, (shards[0],), lambda outputs: outputs)
         return self._strategy.experimental_local_results(outputs)
 
     def _outputs(self, x: Any) -> Any:
@@ -374,11 +373,6 @@ def _zeros_like(results: Any) -> Any:
 def _uncounted(results: dict[str, Any]) -> dict[str, Any]:
     """Return what a replica computed of no examples: the penalty does not depend on them."""
     return {**results, "statistics": _zeros_like(results["statistics"])}
-
-
-def _as_it_is(outputs: Any) -> Any:
-    """Return the outputs of no examples, which have no rows."""
-    return outputs
 
 
 def _sum(terms: list[Tensor], added: list[Tensor]) -> Tensor:

@@ -64,13 +64,7 @@ class SwapEMAWeights(Callback):
         """Take them out of it."""
         self._swap(into_model=False)
 
-    def on_predict_begin(self, logs: Logs | None = None) -> None:
-        """Put the averages into the model."""
-        self._swap(into_model=True)
-
-    def on_predict_end(self, logs: Logs | None = None) -> None:
-        """Take them out of it."""
-        self._swap(into_model=False)
+    on_predict_begin, on_predict_end = on_test_begin, on_test_end
 
     def _let_go(self) -> None:
         self._swap(into_model=False)

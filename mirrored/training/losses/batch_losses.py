@@ -169,8 +169,12 @@ class _Overlap(Loss):
 
     def _loss_values(self, y_true: Any, y_pred: Tensor, sample_weight: Any) -> Tensor:
         """Return what `call` does; with weights the batch's number once for each, as in Keras."""
-        if self.reduction == BY_WEIGHTS and sample_weight is not None:
-            self._check_weights_count(y_pred)
+        by_weights = self.reduction == BY_WEIGHTS and sample_weight is not None
+        if by_weights and self._has_other_axes(y_pred):
+            raise ValueError(
+                f"The loss {self.name!r} over axis={self.axis} has no mean by sample weights. Use "
+                "another reduction, or axes without the batch."
+            )
         is_of_all = y_pred.shape and len(_axes(self.axis, y_pred.ndim)) == y_pred.ndim
         if not is_of_all or self._is_one_number(y_pred, sample_weight):
             return super()._loss_values(y_true, y_pred, sample_weight)
@@ -186,15 +190,8 @@ class _Overlap(Loss):
             )
         return super()._mask_of_values(values, y_pred)
 
-    def _check_weights_count(self, y_pred: Tensor) -> None:
-        """Refuse a mean by weights of what has no examples but other axes."""
-        if self._has_other_axes(y_pred):
-            raise ValueError(
-                f"The loss {self.name!r} over axis={self.axis} has no mean by sample weights. Use "
-                "another reduction, or axes without the batch."
-            )
-
     def _has_other_axes(self, y_pred: Tensor) -> bool:
+        """Whether the sums are over the batch, but not over all."""
         axes = _axes(self.axis, y_pred.ndim)
         return 0 in axes and len(axes) < y_pred.ndim
 

@@ -144,13 +144,21 @@ class BinaryCrossentropy(_Crossentropy):
         return targets.check_probabilities(self.name, super().check_targets(y, output_shape))
 
 
-def warn_of_one_class(function: str, y_pred: Tensor) -> None:
-    """Warn where predictions have one class, of which every loss is 0; with Keras' sentence.
+def class_targets(function: str, y_true: Tensor, y_pred: Tensor, label_smoothing: float) -> Tensor:
+    """Return targets of classes, moved towards one part for each class.
+
+    A warning with Keras' sentence says it where there is one class, of which every loss is 0.
 
     Args:
         function: The name of the cross-entropy.
+        y_true: The targets.
         y_pred: The predictions.
+        label_smoothing: How far targets are moved.
+
+    Raises:
+        ValueError: The shapes differ.
     """
+    check_same_shape(y_true, y_pred)
     if y_pred.shape[-1:] == (1,):
         warnings.warn(
             f"In loss {function}, expected y_pred.shape to be (batch_size, num_classes) with "
@@ -159,6 +167,9 @@ def warn_of_one_class(function: str, y_pred: Tensor) -> None:
             SyntaxWarning,
             stacklevel=2,
         )
+    if label_smoothing:  # Keras counts the last axis, whichever is that of the classes.
+        y_true = smoothed(y_true, label_smoothing, 1.0 / max(y_true.shape[-1], 1))
+    return y_true
 
 
 def categorical_entropies(
@@ -176,10 +187,7 @@ def categorical_entropies(
     Raises:
         ValueError: The shapes differ.
     """
-    check_same_shape(y_true, y_pred)
-    warn_of_one_class("categorical_crossentropy", y_pred)
-    if label_smoothing:  # Keras counts the last axis, whichever is that of the classes.
-        y_true = smoothed(y_true, label_smoothing, 1.0 / max(y_true.shape[-1], 1))
+    y_true = class_targets("categorical_crossentropy", y_true, y_pred, label_smoothing)
     is_last = axis in (-1, y_pred.ndim - 1)
     made_by = "softmax" if is_last else ANY_ENTROPY
     logits = logits_for("categorical_crossentropy", y_pred, from_logits, made_by)

@@ -13,8 +13,8 @@ from mirrored.training.losses.crossentropy import (
     BinaryCrossentropy,
     CategoricalCrossentropy,
     binary_entropies,
+    class_targets,
     smoothed,
-    warn_of_one_class,
 )
 from mirrored.training.losses.loss import LossByLastAxis, Reduction
 from mirrored.training.losses.values import (
@@ -168,10 +168,7 @@ def categorical_focal_crossentropy(
     """
     check_class_axis(axis)
     true, pred = converted(y_true, y_pred)
-    check_same_shape(true, pred)
-    warn_of_one_class("categorical_focal_crossentropy", pred)
-    if label_smoothing:  # Keras counts the last axis, whichever is that of the classes.
-        true = smoothed(true, label_smoothing, 1.0 / max(true.shape[-1], 1))
+    true = class_targets("categorical_focal_crossentropy", true, pred, label_smoothing)
     pred = ops.softmax(pred, axis=axis) if from_logits else pred
     p = pred / ops.reduce_sum(pred, axis=axis, keepdims=True)
     p = ops.clip_by_value(p, EPSILON, 1.0 - EPSILON)

@@ -224,11 +224,11 @@ class Loss(_overrides.Subclassable, Configured):
 
     def _mask_of_values(self, values: Tensor, y_pred: Tensor) -> Tensor | None:
         """Return the mask of predictions and of what `call` returned; None: all counts."""
-        if values._keras_mask is None and y_pred._keras_mask is None:
-            return None
-        from mirrored.training.losses.masked_means import both  # Few programs need it.
-
-        return both(values._keras_mask, y_pred._keras_mask)
+        own: Tensor | None = values._keras_mask
+        carried: Tensor | None = y_pred._keras_mask
+        if own is None or carried is None:
+            return carried if own is None else own
+        return ops.logical_and(own, carried)
 
     def __has_divisor(self, mask: Tensor | None, sample_weight: Any) -> bool:
         """Whether the mean is over what `__divided` counts, not over examples."""

@@ -13,18 +13,6 @@ from mirrored.ops.hooks import only
 from mirrored.training.losses.values import cast, of_one_rank, sum_of_replicas
 
 
-def both(first: Tensor | None, other: Tensor | None) -> Tensor | None:
-    """Return what two masks leave; None where there is none.
-
-    Args:
-        first: A mask.
-        other: Another one.
-    """
-    if first is None or other is None:
-        return other if first is None else first
-    return ops.logical_and(first, other)
-
-
 def mask_weights(sample_weight: Any, mask: Tensor, dtype: Any) -> Tensor:
     """Return sample weights, 0 where a mask says so.
 

@@ -333,6 +333,7 @@ def _as_one_replica(model: Any, recorder: ShardRecorder, batch: AnalysedBatch) -
     position = _NotingPosition(
         object(), 0, sizes.examples, sizes.examples, sizes.examples * sizes.replicas, sizes.replicas
     )
+    position.noted_by = batch
     try:
         with (
             only(recorder),
@@ -344,7 +345,7 @@ def _as_one_replica(model: Any, recorder: ShardRecorder, batch: AnalysedBatch) -
             assuming_replicas(sizes.replicas),
             enter(strategy, context),
             strategy.replica_device_scope(0),
-            shard_position(position.noted_by(batch)),
+            shard_position(position),
             _named_calls([*layers, *_losses_of(model)], recorder.owners),
         ):
             yield
@@ -356,17 +357,12 @@ def _as_one_replica(model: Any, recorder: ShardRecorder, batch: AnalysedBatch) -
 class _NotingPosition(ShardPosition):
     """A position that notes which random numbers are those of examples."""
 
-    _batch: AnalysedBatch
-
-    def noted_by(self, batch: AnalysedBatch) -> "_NotingPosition":
-        """Return it, with a batch that notes them."""
-        self._batch = batch
-        return self
+    noted_by: AnalysedBatch
 
     def leads(self, shape: Sequence[int]) -> bool:
         """Return whether the first axis of what is drawn is taken for the batch."""
         is_led = super().leads(tuple(shape))
-        self._batch.note_draw(is_by_example=is_led)
+        self.noted_by.note_draw(is_by_example=is_led)
         return is_led
 
 
