@@ -35,7 +35,7 @@ _NAMES = frozenset(
         *SUMS,
     }
 )
-_TYPES = {"float32": "float", "float64": "double", "bool": "_Bool"}
+_TYPES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double", np.dtype(bool): "_Bool"}
 
 # Arrays are the same or apart, so an element is read and written by its own turn of the loop alone.
 _PRELUDE = """
@@ -106,9 +106,9 @@ class HostFusion(NamedTuple):
         return (ctypes.c_longlong * (2 + len(places)))(size // columns, columns, *places)
 
 
-def fuses(name: str, dtypes: Sequence[np.dtype[Any]]) -> bool:
+def fuses(name: str, dtypes: Iterable[np.dtype[Any]]) -> bool:
     """Return whether an op of inputs and a result of some dtypes may be one of a loop."""
-    return name in _NAMES and all(dtype.name in _TYPES for dtype in dtypes)
+    return name in _NAMES and _TYPES.keys() >= {*dtypes}
 
 
 _Key = TypeVar("_Key")
@@ -172,19 +172,19 @@ def host_fusion(fusion: Fusion) -> HostFusion | None:
     stores: list[str] = []
     after: list[str] = []
     for number, index in indices.of.items():
-        kind = _TYPES[fusion.inputs[number][1].name]
+        kind = _TYPES[fusion.inputs[number][1]]
         pointers.append(f"const {kind} *x{number} = (const {kind} *)p[{number + 2}];")
         load = f"const {kind} a{number} = x{number}[{index}];"
         (pointers if index == "0" else loads).append(load)
     names = [f"a{i}" for i in range(count)] + [f"v{i}" for i in range(len(fusion.ops))]
     for number, op in enumerate(fusion.ops):
         operands = [names[i] for i in op.inputs]
-        kind = _TYPES[op.dtype.name]
+        kind = _TYPES[op.dtype]
         value = operands[0] if op.name in SUMS else EXPRESSIONS[op.name](operands, kind)
         body.append(f"const {kind} v{number} = {value};")
     for place, number in enumerate(fusion.outputs):
         op = fusion.ops[number]
-        kind = _TYPES[op.dtype.name]
+        kind = _TYPES[op.dtype]
         pointers.append(f"{kind} *y{place} = ({kind} *)p[{count + place + 2}];")
         if op.name in SUMS:
             pointers.append(f"{_ROW} y{place}[column] = {_FIRST};")

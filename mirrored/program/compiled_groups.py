@@ -191,8 +191,8 @@ class CompiledGroups:
     def _may_be_compiled(self, node: Node) -> bool:
         from mirrored.backends.host_fusion import fuses  # Small programs need none of this.
 
-        dtypes = [value.spec.dtype for value in (*node.inputs, node.output)]
-        if node.may_refuse or not node.output.size or not fuses(node.op.name, dtypes):
+        dtypes = (value.spec.dtype for value in (*node.inputs, node.output))
+        if not fuses(node.op.name, dtypes) or node.may_refuse or not node.output.size:
             return False
         if node.op.name in SUMS and not columns_of_sum(node):
             return False
