@@ -48,7 +48,7 @@ class Call(NamedTuple):
     @property
     def mixing(self) -> frozenset[Operation]:
         """The operations that mixed rows of its inputs."""
-        return frozenset().union(*(value.mixing for value in self.inputs))
+        return frozenset[Operation]().union(*[value.mixing for value in self.inputs])
 
     def other(self) -> ShardValue:
         """Return a result that is neither rows nor a sum, by this operation or an earlier one."""

@@ -172,13 +172,12 @@ class ShardRecorder(ShapeRecorder):
             self._constant(tensor, past, operation) if value is None else value
             for tensor, value, past in zip(inputs, known, constants, strict=True)
         ]
-        shapes = tuple([tensor.shape for tensor in inputs])
+        shapes = tuple([tensor._spec.shape for tensor in inputs])
         truncates = inputs[0].dtype in FLOATS and output.dtype not in FLOATS if inputs else False
-        call = Call(
-            operation, tuple(values), shapes, attrs, output.shape, truncates, self.sizes.examples
-        )
+        shape = output._spec.shape
+        call = Call(operation, tuple(values), shapes, attrs, shape, truncates, self.sizes.examples)
         value = rule_of(op)(call)
-        if value.kind is Kind.ROWS and len(self._shard_axes(output.shape)) > 1:
+        if value.kind is Kind.ROWS and len(self._shard_axes(shape)) > 1:
             value = value._replace(mixing=value.mixing | {operation})  # Rows of a shard's length.
         self.declare(output, value)
         self._makers[output._id] = operation
