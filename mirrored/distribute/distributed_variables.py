@@ -3,7 +3,7 @@
 In a replica they stand for that replica's copy.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -127,22 +127,21 @@ class DistributedVariable(Variable):
 
     def read_value(self) -> Tensor:
         """Return the value of the running replica's copy; later assignments do not change it."""
-        return self._read(DeviceVariable.read_value)
+        return self._read(lasts=True)
 
     def _view(self) -> Tensor:
-        return self._read(DeviceVariable._view)
+        return self._read(lasts=False)
 
-    def _read(self, read: Callable[[DeviceVariable], Tensor]) -> Tensor:
-        with only():
-            value = self._value(read)
+    def _read(self, *, lasts: bool) -> Tensor:
+        value = self._value(lasts=lasts)
         for listener in active_listeners():
             # Told of this variable, not of its copy: what a tape watched is what optimizers take.
             listener.on_read(self, value)
         return value
 
-    def _value(self, read: Callable[[DeviceVariable], Tensor]) -> Tensor:
-        """Return the value; `read` returns that of a copy."""
-        return read(self.local())
+    def _value(self, *, lasts: bool) -> Tensor:
+        """Return the value, as `DeviceVariable._unnoted` does."""
+        return self.local()._unnoted(lasts=lasts)
 
     def _scatter_nd(self, method: str, indices: Any, updates: Any) -> Any:
         raise NotImplementedError(

@@ -224,10 +224,14 @@ class SyncOnReadVariable(DistributedVariable):
             )
         return super()._change(method, change)
 
-    def _value(self, read: Callable[[DeviceVariable], Tensor]) -> Tensor:
+    def _value(self, *, lasts: bool) -> Tensor:
         if self._in_replica:
             known = _totals.get()
-            return super()._value(read) if id(self) not in known else known[id(self)]
+            return super()._value(lasts=lasts) if id(self) not in known else known[id(self)]
+        with only():
+            return self._of_all(DeviceVariable.read_value if lasts else DeviceVariable._view)
+
+    def _of_all(self, read: Callable[[DeviceVariable], Tensor]) -> Tensor:
         if self.aggregation is VariableAggregation.NONE:
             raise ValueError(
                 "Could not convert from `mr.VariableAggregation` VariableAggregation.NONE to "

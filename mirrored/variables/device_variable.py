@@ -269,7 +269,13 @@ class DeviceVariable(Variable, plain=True):
         return self._read(lasts=False)
 
     def _read(self, *, lasts: bool) -> Tensor:
-        """Return a new tensor for every read, by which tapes identify the read.
+        value = self._unnoted(lasts=lasts)
+        for listener in active_listeners():
+            listener.on_read(self, value)
+        return value
+
+    def _unnoted(self, *, lasts: bool) -> Tensor:
+        """Return a new tensor for every read, by which tapes identify the read, and notify none.
 
         Args:
             lasts: Whether it may be kept: later writes do not change it.
@@ -283,8 +289,6 @@ class DeviceVariable(Variable, plain=True):
             value = Tensor(current._array, current._storage, self._device, current.spec)
         if not self._traits.autocast:
             value = uncast(value)
-        for listener in active_listeners():
-            listener.on_read(self, value)
         return value
 
     def _repr_html_(self, where: str = "") -> str | None:
