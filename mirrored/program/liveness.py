@@ -116,16 +116,14 @@ class Liveness:
         """Return the position of the last node that needs a base value, written at `defined`."""
         if base in self.kept:
             return FOREVER
-        own, last = self.replica_of(base), defined
-        if base.node in self._until:
-            last = max(last, self._until[base.node])
+        own, maker = self.replica_of(base), base.node
+        last = defined if maker is None else max(defined, self._until.get(maker, defined))
         for node, _ in self.reads.get(base, ()):
             # A group's nodes take turns, piece by piece. Another replica runs side by side with
             # what comes later in its phase.
             alike = self.replicas[node] in (own, SHARED)
-            last = max(last, self.ends[node] if alike else self._meeting[node])
-            if node in self._until:
-                last = max(last, self._until[node])
+            end = self.ends[node] if alike else self._meeting[node]
+            last = max(last, end, self._until.get(node, end))
         return last
 
     def first_written(self, node: Node) -> int:
