@@ -324,10 +324,11 @@ class DeviceVariable(Variable, plain=True):
             memory: Memory on the variable's device, of its dtype.
             offset: How many elements come before it there.
         """
-        array = memory.storage.array[offset : offset + self.size].reshape(self.shape)
+        spec = self._tensor._spec
+        array = memory.storage.array[offset : offset + self.size].reshape(spec.shape)
         with variable_writes:
             self._device.backend.copy_between(self._tensor._array, array)
-            self._tensor = Tensor(array, memory.storage, self._device, self._tensor.spec)
+            self._tensor = Tensor(array, memory.storage, self._device, spec)
             self._stays_in, self._offset = memory, offset
             Moves.count += 1
 
