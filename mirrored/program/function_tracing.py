@@ -147,6 +147,7 @@ def trace(
         ValueError: It makes variables where it may not.
     """
 
+    @without_collector()
     def record(*, logs: bool) -> Trace:
         recorder = GraphRecorder(name, logs=logs, labels_checked=labels_checked)
         recorder.graph.purpose = purpose or recorder.graph.purpose
@@ -155,7 +156,7 @@ def trace(
         if dataset_inputs is not None:
             dataset_inputs.record(recorder)
         try:
-            with without_collector(), recorder.recording(), name_scope(""):
+            with recorder.recording(), name_scope(""):
                 results = Results(function(fed), lambda part: isinstance(part, returns))
         except OutOfRangeError:
             if dataset_inputs is None:

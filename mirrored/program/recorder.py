@@ -333,8 +333,8 @@ class GraphRecorder:
             if value.constant is not None and value.constant._id > self._first_id:
                 value.data, value.constant = np.asarray(value.constant.numpy()), None
         self._full.cache_clear()
-        for kept in (self._bound, self._written, self._storages):
-            kept.clear()  # The results have the recorder, and need not have its variables.
+        for kept in (self._bound, self._written, self._storages, self._known):
+            kept.clear()  # The results have the recorder, and need not have what it knows.
         return self.graph
 
     def _bind_to(self, variable: Any, storage: Any, place: int) -> None:
