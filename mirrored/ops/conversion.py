@@ -320,7 +320,6 @@ def constant(
         array([[2., 2.],
                [2., 2.]], dtype=float32)
     """
-    del name
     return from_host(constant_array(value, dtype, shape))
 
 

@@ -126,7 +126,6 @@ def timestamp(name: str | None = None) -> Tensor:
         >>> bool(mr.timestamp() >= start)
         True
     """
-    del name
     seconds: Tensor = numpy_function(time, [], float64)
     seconds.set_shape(())
     return seconds
@@ -171,7 +170,6 @@ def py_function(
         >>> float(y), float(tape.gradient(y, x))
         (3.0, 0.5)
     """
-    del name
     if Tout is None:
         raise TypeError("Missing required argument: 'Tout'. Pass the dtype of the result.")
     if func is None:
@@ -203,11 +201,11 @@ def py_function(
     def run_on_arrays(*arrays: NDArray[Any]) -> list[NDArray[Any]]:
         return [np.asarray(tensor.numpy()) for tensor in run(*map(from_host, arrays))]
 
-    outputs: list[Any]
+    outputs: list[Any] = []
     if active_recorder() is not None:
-        outputs = list(recorded_call(run_on_arrays, arguments, wanted, eager=True))
+        outputs += recorded_call(run_on_arrays, arguments, wanted, eager=True)
     else:
-        outputs = list(run(*arguments))
+        outputs += run(*arguments)
     return outputs if several else outputs[0]
 
 

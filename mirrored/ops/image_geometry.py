@@ -21,12 +21,10 @@ from mirrored.ops.image_sampling import Samples, centres, samples
 from mirrored.ops.manipulation import pad, reverse
 from mirrored.ops.shaping import cast, transpose
 from mirrored.ops.slicing import sliced_along
-from mirrored.ops.spec import FLOATS, as_dtype, float32
+from mirrored.ops.spec import FLOATS, INTEGERS, float32, uint32, uint64
 from mirrored.ops.tensor import Tensor
 
-_RESIZED_INTEGERS = {
-    as_dtype(name) for name in ("int8", "uint8", "int16", "uint16", "int32", "int64")
-}
+_RESIZED_INTEGERS = INTEGERS - {uint32, uint64}
 
 
 class ResizeMethod:
@@ -504,8 +502,7 @@ def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
 
 
 def _difference(x: Tensor, axis: int) -> Tensor:
-    difference: Tensor = sliced_along(x, axis, slice(1, None)) - sliced_along(x, axis, slice(0, -1))
-    return difference
+    return sliced_along(x, axis, slice(1, None)) - sliced_along(x, axis, slice(0, -1))
 
 
 def image_gradients(image: TensorLike) -> tuple[Tensor, Tensor]:

@@ -81,14 +81,11 @@ def print(*inputs: Any, **kwargs: Any) -> None:
         PRINT(*(tensors or [constant(0)]), write=write_all)
 
 
-class _Mark:
-    """Shows itself as some text."""
+class _Mark(str):
+    """Text whose repr is the text."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __repr__(self) -> str:
-        return self._text
+    __slots__ = ()
+    __repr__ = str.__str__
 
 
 def _laid_out(value: Any, tensors: list[Tensor]) -> str:

@@ -256,7 +256,7 @@ class SeedGenerator:
         return permutation(*self._next(current_position()), n)
 
     def _draw(self, op: Op, shape: Any, dtype: Any, per_example: bool) -> Tensor:
-        sizes, wanted = as_shape(shape), _float_dtype(floatx() if dtype is None else dtype)
+        sizes, wanted = as_shape(shape), float_dtype(floatx() if dtype is None else dtype)
         first = _first_of(sizes) if per_example else 0
         return _floats(op, wanted, shape=sizes, first=first, **_drawn(self._next))
 
@@ -334,7 +334,8 @@ def _drawn(source: DrawSource, state: RngState | None = None) -> dict[str, Any]:
     return {"key": key, "draw": draw}
 
 
-def _float_dtype(dtype: Any) -> DType:
+def float_dtype(dtype: Any) -> DType:
+    """Return the dtype that random floats are wanted in, or raise TypeError."""
     wanted = as_dtype(dtype)
     if wanted not in FLOATS:
         raise TypeError(f"Numbers of this kind must be floats. Received: dtype={wanted.name}")
@@ -442,7 +443,7 @@ def random_normal(
         >>> mr.random.normal((2, 3)).shape
         (2, 3)
     """
-    wanted, sizes = _float_dtype(dtype), as_shape(shape)
+    wanted, sizes = float_dtype(dtype), as_shape(shape)
     drawn = _floats(RANDOM_NORMAL, **_global(sizes, wanted, seed))
     return _scaled(drawn, float(stddev), float(mean))
 
@@ -471,4 +472,4 @@ def next_draw(seed: int | None) -> dict[str, Any]:
     return _drawn(source, state)
 
 
-explain_functions(__name__)
+explain_functions(__name__, all_but="float_dtype")

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mirrored._arguments import explain_functions
 from mirrored._types import DTypeLike, TensorLike
@@ -155,9 +154,6 @@ def searchsorted(
         RESHAPE(x, shape=(math.prod(x.shape[:-1]), x.shape[-1])) for x in (rows, wanted)
     )
     return RESHAPE(op(flat, places, output_type=dtype), shape=wanted.shape)
-
-
-Array = NDArray[Any]
 
 
 class Unique(NamedTuple):

@@ -46,19 +46,6 @@ def _grad_softmax(call: OpCall, g: Tensor) -> Grads:
     return [weighted - call.output * total]
 
 
-SOFTMAX = register(
-    Op(
-        name="Softmax",
-        infer=lambda x, axis: x,
-        kernel=_softmax,
-        gradient=_grad_softmax,
-        dtypes=FLOATS,
-        workspace=lambda x, axis: (row_spec(x, axis),),
-        may_alias=(0,),
-    )
-)
-
-
 def _log_softmax(xp: Any, out: Any, x: Any, *, axis: int, workspace: Any) -> None:
     if not x.size:
         return
@@ -76,15 +63,21 @@ def _grad_log_softmax(call: OpCall, g: Tensor) -> Grads:
     return [g - EXP(call.output) * total]
 
 
-LOG_SOFTMAX = register(
-    Op(
-        name="LogSoftmax",
-        infer=lambda x, axis: x,
-        kernel=_log_softmax,
-        gradient=_grad_log_softmax,
-        dtypes=FLOATS,
-        workspace=lambda x, axis: (x, row_spec(x, axis)),
-        may_alias=(0,),
+SOFTMAX, LOG_SOFTMAX = (
+    register(
+        Op(
+            name=name,
+            infer=lambda x, axis: x,
+            kernel=kernel,
+            gradient=gradient,
+            dtypes=FLOATS,
+            workspace=workspace,
+            may_alias=(0,),
+        )
+    )
+    for name, kernel, gradient, workspace in (
+        ("Softmax", _softmax, _grad_softmax, lambda x, axis: (row_spec(x, axis),)),
+        ("LogSoftmax", _log_softmax, _grad_log_softmax, lambda x, axis: (x, row_spec(x, axis))),
     )
 )
 

@@ -22,6 +22,7 @@ from mirrored.ops.manipulation import stack
 from mirrored.ops.narrow_floats import evenly, steps_below_one
 from mirrored.ops.op import OPS, Op
 from mirrored.ops.philox import Part
+from mirrored.ops.random import float_dtype
 from mirrored.ops.rng_state import WHOLE, ShardPosition
 from mirrored.ops.shaping import broadcast_to, cast
 from mirrored.ops.spec import (
@@ -131,7 +132,7 @@ class Draw:
         sizes = vector_shape(shape)
         if dtype in FULL_INTEGERS:
             return self._integers(sizes, minval, maxval, dtype)
-        _check_float(dtype)
+        float_dtype(dtype)  # It raises unless it is one.
         low, high = convert_to_tensor(minval, dtype), convert_to_tensor(maxval, dtype)
         if is_narrow(dtype):  # As TensorFlow's: the last bits of each word.
             words = cast(self._of(philox.UNIFORM_FULL_INT, sizes, uint32), int64)
@@ -158,8 +159,7 @@ class Draw:
         self, shape: Any, mean: Any, stddev: Any, dtype: Any, *, truncated: bool = False
     ) -> Tensor:
         """Return normal numbers; truncated ones are up to two deviations from the mean."""
-        wanted = as_dtype(dtype)
-        _check_float(wanted)
+        wanted = float_dtype(dtype)
         offset, scale = convert_to_tensor(mean, wanted), convert_to_tensor(stddev, wanted)
         op = philox.TRUNCATED_NORMAL if truncated else philox.NORMAL
         exact = float32 if is_narrow(wanted) else wanted
@@ -283,11 +283,6 @@ def _limit(value: Any, dtype: DType) -> int:
             "[Op:StatelessRandomUniformIntV2]"
         )
     return int(tensor)
-
-
-def _check_float(dtype: DType) -> None:
-    if dtype not in FLOATS:
-        raise TypeError(f"Numbers of this kind must be floats. Received: dtype={dtype.name}")
 
 
 def _exact(parameters: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ The library's own structures are lists, tuples and dicts alone, which `_nest` is
 import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Mapping, MappingView, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from mirrored._arguments import explained_only
 from mirrored.ops.spec import TensorSpec
@@ -65,7 +65,6 @@ def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
         >>> mr.nest.flatten({"b": [1, 2], "a": (3, {"c": 4})})
         [3, 4, 1, 2]
     """
-    del expand_composites
     leaves: list[Any] = []
     _add_leaves(structure, leaves)
     return leaves
@@ -126,7 +125,6 @@ def pack_sequence_as(
         >>> mr.nest.pack_sequence_as({"b": 0, "a": [0, 0]}, [1, 2, 3])
         {'b': 3, 'a': [1, 2]}
     """
-    del expand_composites
     if not is_nested(flat_sequence):
         raise TypeError(
             f"Attempted to pack value:\n  {flat_sequence!r:.200}\ninto a structure, but found "
@@ -168,7 +166,6 @@ def assert_same_structure(
         Traceback (most recent call last):
         TypeError: The two structures don't have the same nested structure. ...
     """
-    del expand_composites
     try:
         _compare(nest1, nest2, check_types)
     except (TypeError, ValueError) as error:
@@ -244,18 +241,16 @@ def _compare(first: Any, second: Any, check_types: bool) -> None:
         return
     if parts is None or others is None:
         nested, leaf = (first, second) if others is None else (second, first)
-        _differ(
-            ValueError,
-            f'Substructure "{_shown(nested)}" is a sequence, while substructure "{_shown(leaf)}" '
-            "is not",
+        raise ValueError(
+            f'{_DIFFERENT} Substructure "{_shown(nested)}" is a sequence, while substructure '
+            f'"{_shown(leaf)}" is not.'
         )
     if check_types:
         _compare_types(first, second, parts, others)
     if len(parts.values) != len(others.values):
-        _differ(
-            ValueError,
-            "The two structures don't have the same number of elements. First: "
-            f"{_shown(first)}, second: {_shown(second)}",
+        raise ValueError(
+            f"{_DIFFERENT} The two structures don't have the same number of elements. First: "
+            f"{_shown(first)}, second: {_shown(second)}."
         )
     for pair in zip(parts.values, others.values, strict=True):
         _compare(*pair, check_types)
@@ -264,10 +259,9 @@ def _compare(first: Any, second: Any, check_types: bool) -> None:
 def _compare_types(first: Any, second: Any, parts: _Parts, others: _Parts) -> None:
     if parts.keys is not None and others.keys is not None:
         if set(parts.keys) != set(others.keys):
-            _differ(
-                ValueError,
-                "The two dictionaries don't have the same set of keys. First structure has keys "
-                f"{parts.keys}, while second structure has keys {others.keys}",
+            raise ValueError(
+                f"{_DIFFERENT} The two dictionaries don't have the same set of keys. First "
+                f"structure has keys {parts.keys}, while second structure has keys {others.keys}."
             )
         return
     kinds = type(first), type(second)
@@ -276,15 +270,10 @@ def _compare_types(first: Any, second: Any, parts: _Parts, others: _Parts) -> No
     named = [(kind.__name__, getattr(kind, "_fields", None)) for kind in kinds]
     if kinds[0] is kinds[1] or views or lists or (named[0] == named[1] and named[0][1]):
         return
-    _differ(
-        TypeError,
-        f"The two do not have the same sequence type. First structure has type "
-        f"{kinds[0].__name__}, while second structure has type {kinds[1].__name__}",
+    raise TypeError(
+        f"{_DIFFERENT} The two do not have the same sequence type. First structure has type "
+        f"{kinds[0].__name__}, while second structure has type {kinds[1].__name__}."
     )
-
-
-def _differ(kind: type[Exception], how: str) -> NoReturn:
-    raise kind(f"{_DIFFERENT} {how}.")
 
 
 def _shown(value: Any) -> str:
