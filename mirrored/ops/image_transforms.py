@@ -117,8 +117,8 @@ def _moved(x: Tensor, rows: Tensor, interpolation: str, fill_mode: str, fill: fl
     )
     a0, a1, a2, b0, b1, b2, c0, c1 = (reshape(rows[:, i], (-1, 1, 1)) for i in range(8))
     scale = c0 * at_x + c1 * at_y + 1.0
-    from_x = _MAPS[fill_mode]((a0 * at_x + a1 * at_y + a2) / scale, width)
-    from_y = _MAPS[fill_mode]((b0 * at_x + b1 * at_y + b2) / scale, height)
+    from_x = _mapped((a0 * at_x + a1 * at_y + a2) / scale, width, fill_mode)
+    from_y = _mapped((b0 * at_x + b1 * at_y + b2) / scale, height, fill_mode)
     pixels = reshape(x, (-1, channels))
     kind = int32 if count * height * width < 2**31 else int64
     first = convert_to_tensor((np.arange(count) * (height * width)).astype(kind).reshape(-1, 1, 1))
@@ -156,43 +156,29 @@ def _rounded(x: Tensor) -> Tensor:
     return where(LESS(x, 0.0), -whole, whole)
 
 
-def _clipped(x: Tensor, size: int) -> Tensor:
-    return clip_by_value(x, 0.0, size - 1.0)
+def _mapped(x: Tensor, size: int, fill_mode: str) -> Tensor:
+    """Return places along an axis; a mode but "constant" brings those that are outside inside."""
+    if fill_mode == "constant":
+        return x
+    last = size - 1.0
+    if size > 1 and fill_mode != "nearest":
+        low, high = (_reflected if fill_mode == "reflect" else _wrapped)(x, float(size))
+        x = where(LESS(x, 0.0), low, where(LESS(last, x), high, x))
+    return clip_by_value(x, 0.0, last)
 
 
-def _reflected(x: Tensor, size: int) -> Tensor:
-    # As TensorFlow does it: dcba|abcd|dcba.
-    if size <= 1:
-        return _clipped(x, size)
+def _reflected(x: Tensor, size: float) -> tuple[Tensor, Tensor]:
+    """Return what places below 0 become, and those past the last; as TensorFlow: dcba|abcd|dcba."""
     twice = 2.0 * size
-    low = x + twice * floor(-x / twice)
-    low = where(LESS(low, -float(size)), low + twice, -low - 1.0)
-    high = x - twice * floor(x / twice)
-    high = where(LESS(high, float(size)), high, twice - high - 1.0)
-    return _clipped(_beyond(x, size, low, high), size)
+    low, high = x + twice * floor(-x / twice), x - twice * floor(x / twice)
+    low = where(LESS(low, -size), low + twice, -low - 1.0)
+    return low, where(LESS(high, size), high, twice - high - 1.0)
 
 
-def _wrapped(x: Tensor, size: int) -> Tensor:
-    # As TensorFlow does it: abcd|abcd|abcd.
-    if size <= 1:
-        return _clipped(x, size)
-    last, whole = size - 1.0, float(size)
-    low = x + whole * (floor(-x / last) + 1.0)
-    high = x - whole * floor(x / last)
-    return _clipped(_beyond(x, size, low, high), size)
-
-
-def _beyond(x: Tensor, size: int, low: Tensor, high: Tensor) -> Tensor:
-    """Return one tensor where `x` is below 0, another where it is past the last, else `x`."""
-    return where(LESS(x, 0.0), low, where(LESS(size - 1.0, x), high, x))
-
-
-_MAPS: dict[str, Callable[[Tensor, int], Tensor]] = {
-    "constant": lambda x, size: x,
-    "nearest": _clipped,
-    "reflect": _reflected,
-    "wrap": _wrapped,
-}
+def _wrapped(x: Tensor, size: float) -> tuple[Tensor, Tensor]:
+    """Return the same, as TensorFlow does it: abcd|abcd|abcd."""
+    last = size - 1.0
+    return x + size * (floor(-x / last) + 1.0), x - size * floor(x / last)
 
 
 def fitted(

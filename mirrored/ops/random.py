@@ -7,6 +7,7 @@ count.
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, SupportsFloat
 from weakref import WeakValueDictionary
 
@@ -258,7 +259,7 @@ class SeedGenerator:
     def _draw(self, op: Op, shape: Any, dtype: Any, per_example: bool) -> Tensor:
         sizes, wanted = as_shape(shape), float_dtype(floatx() if dtype is None else dtype)
         first = _first_of(sizes) if per_example else 0
-        return _floats(op, wanted, shape=sizes, first=first, **_drawn(self._next))
+        return _floats(op, wanted, shape=sizes, first=first, **_drawn(self._next, lambda: self))
 
 
 def _first_of(sizes: Shape) -> int:
@@ -299,21 +300,23 @@ def mark_streams() -> Callable[[], None]:
     return back
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class NextDraw:
-    """Replaces the key and number of a draw in a recorded program, where each run has its own."""
+    """Replaces the key and number of a draw in a recorded program, where each run has its own.
 
-    def __init__(
-        self, source: DrawSource, position: ShardPosition, state: RngState | None = None
-    ) -> None:
-        self._source = source
-        self._position = position
-        self._state = state
+    Attributes:
+        source: From a position to the key and number of the next draw there.
+        position: The position of the replica.
+        stream: Returns the generator or the state whose draws these are.
+    """
+
+    source: DrawSource
+    position: ShardPosition
+    stream: Callable[[], RngState | SeedGenerator]
 
     def mark(self) -> Callable[[], None]:
         """Return a function that takes back all later draws of the stream."""
-        owner = getattr(self._source, "__self__", None)
-        generator = owner if isinstance(owner, SeedGenerator) else None
-        return (generator or self._state or current_rng_state()).mark()
+        return self.stream().mark()
 
     def __call__(self, run: object) -> tuple[Key, int]:
         """Return key and number of the next draw.
@@ -321,15 +324,15 @@ class NextDraw:
         Args:
             run: What all replicas of one step share and no other step does.
         """
-        position = self._position
-        return self._source(position if position.run is None else position._replace(run=run))
+        position = self.position
+        return self.source(position if position.run is None else position._replace(run=run))
 
 
-def _drawn(source: DrawSource, state: RngState | None = None) -> dict[str, Any]:
-    """Return the attributes of an op's draw, from a state where it is always the same one."""
+def _drawn(source: DrawSource, stream: Callable[[], RngState | SeedGenerator]) -> dict[str, Any]:
+    """Return the attributes of an op's draw; the arguments are those of `NextDraw`."""
     position = current_position()
     if active_recorder() is not None:
-        return {"key": None, "draw": NextDraw(source, position, state)}
+        return {"key": None, "draw": NextDraw(source, position, stream)}
     key, draw = source(position)
     return {"key": key, "draw": draw}
 
@@ -464,12 +467,12 @@ def next_draw(seed: int | None) -> dict[str, Any]:
         seed: An integer gives a stream of its own, beside the global seed.
     """
     checked = None if seed is None else as_seed(seed)
-    state = bound_rng_state()
+    bound = bound_rng_state()
 
     def source(at: ShardPosition) -> tuple[Key, int]:
-        return (state or current_rng_state()).next_of_run(at.run, at.replica, checked)
+        return (bound or current_rng_state()).next_of_run(at.run, at.replica, checked)
 
-    return _drawn(source, state)
+    return _drawn(source, lambda: bound or current_rng_state())
 
 
 explain_functions(__name__, all_but="float_dtype")
