@@ -16,7 +16,7 @@ class _Pooling(SpatialLayer):
     """What all have in common; a subclass says of how many axes, and what is computed."""
 
     _built_from_start = True
-    _kind: ClassVar[str] = "mean"
+    _op: ClassVar[str] = "AvgPool"
 
     def __init__(
         self,
@@ -44,10 +44,10 @@ class _Pooling(SpatialLayer):
             inputs: Shape (batch, spatial axes, channels), or (batch, channels, spatial axes) with
                 "channels_first".
         """
-        name = ("MaxPool" if self._kind == "max" else "AvgPool") + "3D" * (self._rank == 3)
+        name = self._op + "3D" * (self._rank == 3)
         images = Layout(self._rank, self.data_format == "channels_first", name)
         windows = Windows(self.strides, self.padding.upper(), (1,) * self._rank)
-        return pooled(inputs, self._kind, self.pool_size, images, windows)
+        return pooled(inputs, self.pool_size, images, windows)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         """Return the shape with the number of windows along each spatial axis."""
@@ -60,7 +60,7 @@ class _Pooling(SpatialLayer):
 class _MaxPooling(_Pooling):
     """The largest elements; windows of 2 by default."""
 
-    _kind = "max"
+    _op = "MaxPool"
 
     def __init__(
         self,

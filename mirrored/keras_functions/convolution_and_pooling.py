@@ -203,13 +203,13 @@ def separable_conv(
 
 
 def _pool(
-    kind: str, inputs: Any, pool_size: Any, strides: Any, padding: Any, data_format: Any
+    op: str, inputs: Any, pool_size: Any, strides: Any, padding: Any, data_format: Any
 ) -> Tensor:
     (x,) = as_tensors((inputs,))
-    images = _layout("MaxPool" if kind == "max" else "AvgPool", x, data_format)
+    images = _layout(op, x, data_format)
     size = as_sizes("pool_size", pool_size, images.rank)
     windows = _windows(size if strides is None else strides, padding, 1, images)
-    return pooled(x, kind, size, images, windows)
+    return pooled(x, size, images, windows)
 
 
 def max_pool(
@@ -237,7 +237,7 @@ def max_pool(
         >>> mr.keras.ops.max_pool(mr.ones((1, 4, 4, 3)), 2).shape
         (1, 2, 2, 3)
     """
-    return _pool("max", inputs, pool_size, strides, padding, data_format)
+    return _pool("MaxPool", inputs, pool_size, strides, padding, data_format)
 
 
 def average_pool(
@@ -265,7 +265,7 @@ def average_pool(
         >>> mr.keras.ops.average_pool(mr.ones((1, 4, 4, 3)), 2).shape
         (1, 2, 2, 3)
     """
-    return _pool("mean", inputs, pool_size, strides, padding, data_format)
+    return _pool("AvgPool", inputs, pool_size, strides, padding, data_format)
 
 
 def extract_patches(

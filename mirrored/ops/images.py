@@ -13,8 +13,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import as_tensors
 from mirrored.ops.convolutions import CONV_2D, CONV_3D
 from mirrored.ops.depthwise import DEPTHWISE
-from mirrored.ops.op import Op
-from mirrored.ops.poolings import POOL_2D, POOL_3D
+from mirrored.ops.poolings import POOLINGS
 from mirrored.ops.shaping import RESHAPE, TRANSPOSE
 from mirrored.ops.spec import Shape, as_integers
 from mirrored.ops.tensor import Tensor
@@ -284,7 +283,7 @@ def transposed_convolution(
     return images.moved_back(op(images.filters(w), images.moved(y), sizes=shape, **attrs))
 
 
-def pooled(x: Any, kind: str, window: Shape, images: Layout, windows: Windows) -> Tensor:
+def pooled(x: Any, window: Shape, images: Layout, windows: Windows) -> Tensor:
     """Return the largest or the mean element of each window.
 
     Args:
@@ -298,8 +297,7 @@ def pooled(x: Any, kind: str, window: Shape, images: Layout, windows: Windows) -
     _check_positive("Sliding window ksize must be positive.", window, images)
     windows = windows.checked(images, "Sliding window strides must be positive.")
     check_rank(images.name, "input", x.spec, images.rank + 2)
-    ops = POOL_3D if images.rank == 3 else POOL_2D
-    op: Op = getattr(ops, kind)
+    op = POOLINGS[images.name]
     attrs = windows.attrs(images, images.spatial(x.shape), window)
     return images.moved_back(op(images.moved(x), window=images.sizes(window), **attrs))
 

@@ -10,11 +10,9 @@ from mirrored.ops.convolution_functions import Padding, as_windows, check_not_bo
 from mirrored.ops.images import layout, per_axis, pooled
 from mirrored.ops.tensor import Tensor
 
-_NAMES = {"max": "MaxPool", "mean": "AvgPool"}
-
 
 def _pool(
-    kind: str,
+    op: str,
     rank: int,
     input: TensorLike,
     ksize: Any,
@@ -23,8 +21,8 @@ def _pool(
     data_format: Any,
     dilations: Any = None,
 ) -> Tensor:
-    images = layout(_NAMES[kind] + ("3D" if rank == 3 else ""), rank, data_format)
-    if kind == "mean" and not isinstance(padding, str):
+    images = layout(op + "3D" * (rank == 3), rank, data_format)
+    if op == "AvgPool" and not isinstance(padding, str):
         raise TypeError(f"Expected string for argument 'padding' not {padding}.")
     windows = as_windows(strides, padding, dilations, images)
     window = per_axis("ksize", ksize, images)
@@ -35,7 +33,7 @@ def _pool(
                     f"Padding {max(pair)} needs to be smaller than the window size {size} "
                     f"[Op:{images.name}]"
                 )
-    return pooled(input, kind, window, images, windows)
+    return pooled(input, window, images, windows)
 
 
 def _rank_of(input: Any) -> int:
@@ -77,7 +75,7 @@ def max_pool(
         >>> mr.nn.max_pool(mr.ones((1, 4, 4, 2)), 2, 2, "VALID").shape
         (1, 2, 2, 2)
     """
-    return _pool("max", _rank_of(input), input, ksize, strides, padding, data_format)
+    return _pool("MaxPool", _rank_of(input), input, ksize, strides, padding, data_format)
 
 
 def max_pool1d(
@@ -108,7 +106,7 @@ def max_pool1d(
         >>> mr.nn.max_pool1d(mr.ones((1, 4, 2)), 2, 2, "VALID").shape
         (1, 2, 2)
     """
-    return _pool("max", 1, input, ksize, strides, padding, data_format)
+    return _pool("MaxPool", 1, input, ksize, strides, padding, data_format)
 
 
 def max_pool2d(
@@ -139,7 +137,7 @@ def max_pool2d(
         >>> mr.nn.max_pool2d(mr.ones((1, 4, 4, 2)), 2, 2, "VALID").shape
         (1, 2, 2, 2)
     """
-    return _pool("max", 2, input, ksize, strides, padding, data_format)
+    return _pool("MaxPool", 2, input, ksize, strides, padding, data_format)
 
 
 def max_pool3d(
@@ -170,7 +168,7 @@ def max_pool3d(
         >>> mr.nn.max_pool3d(mr.ones((1, 4, 4, 4, 2)), 2, 2, "VALID").shape
         (1, 2, 2, 2, 2)
     """
-    return _pool("max", 3, input, ksize, strides, padding, data_format)
+    return _pool("MaxPool", 3, input, ksize, strides, padding, data_format)
 
 
 def avg_pool(
@@ -201,7 +199,7 @@ def avg_pool(
         >>> mr.nn.avg_pool(mr.ones((1, 4, 4, 2)), 2, 2, "VALID").shape
         (1, 2, 2, 2)
     """
-    return _pool("mean", _rank_of(input), input, ksize, strides, padding, data_format)
+    return _pool("AvgPool", _rank_of(input), input, ksize, strides, padding, data_format)
 
 
 def avg_pool1d(
@@ -232,7 +230,7 @@ def avg_pool1d(
         >>> mr.nn.avg_pool1d(mr.ones((1, 4, 2)), 2, 2, "VALID").shape
         (1, 2, 2)
     """
-    return _pool("mean", 1, input, ksize, strides, padding, data_format)
+    return _pool("AvgPool", 1, input, ksize, strides, padding, data_format)
 
 
 def avg_pool2d(
@@ -263,7 +261,7 @@ def avg_pool2d(
         >>> mr.nn.avg_pool2d(mr.ones((1, 4, 4, 2)), 2, 2, "VALID").shape
         (1, 2, 2, 2)
     """
-    return _pool("mean", 2, input, ksize, strides, padding, data_format)
+    return _pool("AvgPool", 2, input, ksize, strides, padding, data_format)
 
 
 def avg_pool3d(
@@ -294,7 +292,7 @@ def avg_pool3d(
         >>> mr.nn.avg_pool3d(mr.ones((1, 4, 4, 4, 2)), 2, 2, "VALID").shape
         (1, 2, 2, 2, 2)
     """
-    return _pool("mean", 3, input, ksize, strides, padding, data_format)
+    return _pool("AvgPool", 3, input, ksize, strides, padding, data_format)
 
 
 def pool(
@@ -330,7 +328,7 @@ def pool(
         (1, 3, 3, 1)
     """
     rank = _rank_of(input)
-    kinds = {"MAX": "max", "AVG": "mean"}
+    kinds = {"MAX": "MaxPool", "AVG": "AvgPool"}
     if pooling_type not in kinds:
         raise ValueError(f"{rank}-D {pooling_type} pooling is not supported.")
     images = layout("Pool", rank, data_format)
@@ -350,8 +348,7 @@ def pool(
             f"implementations. Received: strides={steps} and window_shape={size}. Use "
             "mr.nn.max_pool or mr.nn.avg_pool."
         )
-    kind = kinds[pooling_type]
-    return _pool(kind, rank, input, size, steps, padding, data_format, rates)
+    return _pool(kinds[pooling_type], rank, input, size, steps, padding, data_format, rates)
 
 
 explain_functions(__name__)

@@ -5,13 +5,14 @@ block of windows that stays in the cache. Padding is never an element: the large
 the mean of one are of the elements that are there.
 """
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.op import Grads, Op, OpCall, register
+from mirrored.ops.op import Gradient, Grads, Kernel, Op, OpCall, register
 from mirrored.ops.spec import (
     FLOATS,
     NUMBERS,
@@ -193,88 +194,33 @@ def _mean_grad(xp: Any, out: Any, g: Any, *, sizes: Shape, workspace: Any, **att
 # ---------------------------------------------------------------------------- the ops
 
 
-class Poolings(NamedTuple):
-    """The ops of one number of spatial axes: of the largest elements, and of means."""
+def _infer_pooled(name: str, x: TensorSpec, **attrs: Any) -> TensorSpec:
+    check_rank(name, "input", x, len(attrs["window"]) + 2)
+    counts = (axis.windows for axis in _axes(name, x.shape, **attrs))
+    return TensorSpec((x.shape[0], *counts, x.shape[-1]), x.dtype)
 
-    max: Op
-    mean: Op
+
+def _infer_max_grad(
+    name: str, x: TensorSpec, y: TensorSpec, g: TensorSpec, **attrs: Any
+) -> TensorSpec:
+    check_same_dtype(name, x, y, g)
+    _check_shape(name, g, _infer_pooled(name, x, **attrs))
+    return x
 
 
-def _define(rank: int, suffix: str) -> Poolings:
-    max_name, mean_name = f"MaxPool{suffix}", f"AvgPool{suffix}"
+def _infer_max_grad_grad(
+    name: str, x: TensorSpec, y: TensorSpec, u: TensorSpec, **attrs: Any
+) -> TensorSpec:
+    check_same_dtype(name, x, y, u)
+    _check_shape(name, u, x)
+    return y
 
-    def pooled(name: str, x: TensorSpec, **attrs: Any) -> TensorSpec:
-        check_rank(name, "input", x, rank + 2)
-        counts = (axis.windows for axis in _axes(name, x.shape, **attrs))
-        return TensorSpec((x.shape[0], *counts, x.shape[-1]), x.dtype)
 
-    def infer_max_grad(x: TensorSpec, y: TensorSpec, g: TensorSpec, **attrs: Any) -> TensorSpec:
-        name = f"{max_name}Grad"
-        check_same_dtype(name, x, y, g)
-        _check_shape(name, g, pooled(name, x, **attrs))
-        return x
-
-    def infer_max_grad_grad(
-        x: TensorSpec, y: TensorSpec, u: TensorSpec, **attrs: Any
-    ) -> TensorSpec:
-        name = f"{max_name}GradGrad"
-        check_same_dtype(name, x, y, u)
-        _check_shape(name, u, x)
-        return y
-
-    def infer_mean_grad(g: TensorSpec, *, sizes: Shape, **attrs: Any) -> TensorSpec:
-        name = f"{mean_name}Grad"
-        check_rank(name, "out_backprop", g, rank + 2)
-        x = TensorSpec((g.shape[0], *sizes, g.shape[-1]), g.dtype)
-        _check_shape(name, g, pooled(name, x, **attrs))
-        return x
-
-    def grad_max(call: OpCall, g: Tensor) -> Grads:
-        return [max_grad(call.inputs[0], call.output, g, **call.attrs)]
-
-    def grad_max_grad(call: OpCall, u: Tensor) -> Grads:
-        x, y, _ = call.inputs
-        return [None, None, lambda: max_grad_grad(x, y, u, **call.attrs)]
-
-    def grad_max_grad_grad(call: OpCall, g: Tensor) -> Grads:
-        x, y, _ = call.inputs
-        return [None, None, lambda: max_grad(x, y, g, **call.attrs)]
-
-    def grad_mean(call: OpCall, g: Tensor) -> Grads:
-        return [mean_grad(g, sizes=call.inputs[0].shape[1:-1], **call.attrs)]
-
-    def grad_mean_grad(call: OpCall, u: Tensor) -> Grads:
-        return [mean(u, **{name: v for name, v in call.attrs.items() if name != "sizes"})]
-
-    def define(name: str, dtypes: frozenset[DType] = FLOATS, **functions: Any) -> Op:
-        return register(Op(name=name, dtypes=dtypes, **functions))
-
-    largest = define(
-        max_name, NUMBERS, infer=partial(pooled, max_name), kernel=_max, gradient=grad_max
-    )
-    max_grad = define(
-        f"{max_name}Grad",
-        infer=infer_max_grad,
-        kernel=_max_grad,
-        gradient=grad_max_grad,
-        workspace=_max_scratch,
-    )
-    max_grad_grad = define(
-        f"{max_name}GradGrad",
-        infer=infer_max_grad_grad,
-        kernel=_max_grad_grad,
-        gradient=grad_max_grad_grad,
-        workspace=_max_scratch,
-    )
-    mean = define(mean_name, infer=partial(pooled, mean_name), kernel=_mean, gradient=grad_mean)
-    mean_grad = define(
-        f"{mean_name}Grad",
-        infer=infer_mean_grad,
-        kernel=_mean_grad,
-        gradient=grad_mean_grad,
-        workspace=_mean_grad_scratch,
-    )
-    return Poolings(largest, mean)
+def _infer_mean_grad(name: str, g: TensorSpec, *, sizes: Shape, **attrs: Any) -> TensorSpec:
+    check_rank(name, "out_backprop", g, len(sizes) + 2)
+    x = TensorSpec((g.shape[0], *sizes, g.shape[-1]), g.dtype)
+    _check_shape(name, g, _infer_pooled(name, x, **attrs))
+    return x
 
 
 def _check_shape(name: str, spec: TensorSpec, expected: TensorSpec) -> None:
@@ -285,5 +231,60 @@ def _check_shape(name: str, spec: TensorSpec, expected: TensorSpec) -> None:
         )
 
 
-POOL_2D = _define(2, "")
-POOL_3D = _define(3, "3D")
+def _grad_max(call: OpCall, g: Tensor) -> Grads:
+    return [POOLINGS[f"{call.op.name}Grad"](call.inputs[0], call.output, g, **call.attrs)]
+
+
+def _grad_max_grad(call: OpCall, u: Tensor) -> Grads:
+    x, y, _ = call.inputs
+    return [None, None, lambda: POOLINGS[f"{call.op.name}Grad"](x, y, u, **call.attrs)]
+
+
+def _grad_max_grad_grad(call: OpCall, g: Tensor) -> Grads:
+    x, y, _ = call.inputs
+    return [None, None, lambda: POOLINGS[call.op.name.removesuffix("Grad")](x, y, g, **call.attrs)]
+
+
+def _grad_mean(call: OpCall, g: Tensor) -> Grads:
+    sizes = call.inputs[0].shape[1:-1]
+    return [POOLINGS[f"{call.op.name}Grad"](g, sizes=sizes, **call.attrs)]
+
+
+def _grad_mean_grad(call: OpCall, u: Tensor) -> Grads:
+    attrs = {name: value for name, value in call.attrs.items() if name != "sizes"}
+    return [POOLINGS[call.op.name.removesuffix("Grad")](u, **attrs)]
+
+
+def _enter(
+    name: str,
+    infer: Callable[..., TensorSpec],
+    kernel: Kernel,
+    gradient: Gradient,
+    workspace: Callable[..., tuple[TensorSpec, ...]] | None = None,
+    dtypes: frozenset[DType] = FLOATS,
+) -> None:
+    POOLINGS[name] = register(
+        Op(
+            name=name,
+            infer=partial(infer, name),
+            kernel=kernel,
+            gradient=gradient,
+            dtypes=dtypes,
+            workspace=workspace,
+        )
+    )
+
+
+POOLINGS: dict[str, Op] = {}  # By name, with their gradients.
+for _largest, _mean_of in (("MaxPool", "AvgPool"), ("MaxPool3D", "AvgPool3D")):
+    _enter(_largest, _infer_pooled, _max, _grad_max, dtypes=NUMBERS)
+    _enter(f"{_largest}Grad", _infer_max_grad, _max_grad, _grad_max_grad, _max_scratch)
+    _enter(
+        f"{_largest}GradGrad",
+        _infer_max_grad_grad,
+        _max_grad_grad,
+        _grad_max_grad_grad,
+        _max_scratch,
+    )
+    _enter(_mean_of, _infer_pooled, _mean, _grad_mean)
+    _enter(f"{_mean_of}Grad", _infer_mean_grad, _mean_grad, _grad_mean_grad, _mean_grad_scratch)

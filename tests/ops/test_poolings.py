@@ -22,9 +22,9 @@ from mirrored import ops
 from mirrored.autodiff import GradientTape
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.op import Op
-from mirrored.ops.poolings import POOL_2D, POOL_3D
 
-OF_RANK = {2: POOL_2D, 3: POOL_3D}
+MAX, MEAN, MEAN_3D = (ops.OPS[name] for name in ("MaxPool", "AvgPool", "AvgPool3D"))
+OF_RANK = {2: (MAX, MEAN), 3: (ops.OPS["MaxPool3D"], MEAN_3D)}
 NAN, INF, LEAST = np.nan, np.inf, -np.finfo("f4").max
 
 
@@ -32,7 +32,7 @@ NAN, INF, LEAST = np.nan, np.inf, -np.finfo("f4").max
 @given(st.integers(2, 3).flatmap(lambda r: geometries(r, st.integers(1, 4))), BLOCK_BYTES)
 def test_any_windows_in_blocks_of_any_size(drawn: Geometry, block: int) -> None:
     """Of whole numbers, so that many are equal."""
-    attrs, pooling = {"window": drawn.w, **drawn.attrs}, OF_RANK[len(drawn.w)]
+    attrs, (maximum, average) = {"window": drawn.w, **drawn.attrs}, OF_RANK[len(drawn.w)]
     x, u, g = arrays(drawn.x, drawn.x, drawn.windows(drawn.w, drawn.x[-1]))
     x = np.round(x)
 
@@ -41,7 +41,7 @@ def test_any_windows_in_blocks_of_any_size(drawn: Geometry, block: int) -> None:
             outer.watch(g)
             with GradientTape(persistent=True) as tape:
                 tape.watch(x)
-                y, z = pooling.max(x, **attrs), pooling.mean(x, **attrs)
+                y, z = maximum(x, **attrs), average(x, **attrs)
             back = tape.gradient(y, x, g)
         return [y, back, outer.gradient(back, g, u), z, tape.gradient(z, x, g)]
 
@@ -81,11 +81,11 @@ def pooled(op: Op, values: Any, window: Any, strides: Any = (1, 1)) -> Any:
 def test_the_largest_passes_over_nan(window: Any, expected: Any) -> None:
     """The numbers are TensorFlow's."""
     x = [[NAN, 1.0, 2.0], [NAN, NAN, -INF], [INF, NAN, -INF]]
-    assert pooled(POOL_2D.max, x, window) == expected
+    assert pooled(MAX, x, window) == expected
 
 
 def test_the_mean_has_nan_where_one_of_its_elements_is() -> None:
-    found = pooled(POOL_2D.mean, [[NAN, 1.0, 2.0], [INF, 3.0, -2.0]], (2, 2))
+    found = pooled(MEAN, [[NAN, 1.0, 2.0], [INF, 3.0, -2.0]], (2, 2))
     np.testing.assert_array_equal(found, [[NAN, 1.0]])
 
 
@@ -105,16 +105,16 @@ def test_the_first_of_equal_elements_gets_the_gradient() -> None:
 def test_integers() -> None:
     x = ops.constant(np.array([[-128, -128], [-3, 7]], np.int8).reshape(1, 2, 2, 1))
     attrs = {"padding": ((0, 0), (0, 0)), "strides": (1, 1), "dilations": (1, 1)}
-    assert POOL_2D.max(x, window=(1, 2), **attrs).numpy().ravel().tolist() == [-128, 7]
+    assert MAX(x, window=(1, 2), **attrs).numpy().ravel().tolist() == [-128, 7]
 
 
 @cases(
     "op, shapes, more, text",
     [
-        (POOL_2D.max, ((4, 4, 1),), {}, "input must be 4-dimensional: [4,4,1]"),
-        (POOL_3D.mean, ((1, 4, 4, 1),), {}, "input must be 5-dimensional: [1,4,4,1]"),
+        (MAX, ((4, 4, 1),), {}, "input must be 4-dimensional: [4,4,1]"),
+        (MEAN_3D, ((1, 4, 4, 1),), {"window": (2, 2, 2)}, "input must be 5-dimensional: [1,4,4,1]"),
         (
-            POOL_2D.mean,
+            MEAN,
             ((1, 1, 4, 1),),
             {"window": (3, 3)},
             "Computed output size would be negative: -1 [input_size: 1, effective_filter_size: 3, "
