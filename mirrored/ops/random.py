@@ -312,7 +312,7 @@ class NextDraw:
 
     source: DrawSource
     position: ShardPosition
-    stream: Callable[[], RngState | SeedGenerator]
+    stream: Callable[[], RngState | SeedGenerator] = current_rng_state
 
     def mark(self) -> Callable[[], None]:
         """Return a function that takes back all later draws of the stream."""
