@@ -15,7 +15,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors
 from mirrored.ops.creation import ZEROS_LIKE
 from mirrored.ops.elementwise import ADD, unary
-from mirrored.ops.op import Full, Grads, Op, OpCall, register
+from mirrored.ops.op import Full, Grads, Op, OpCall, define_op
 from mirrored.ops.shaping import BROADCAST_TO, CAST, RESHAPE
 from mirrored.ops.spec import (
     FLOATS,
@@ -66,26 +66,22 @@ COLUMN_SUMS = Op(
 )
 
 
-BIAS_ADD_GRAD = register(
-    Op(
-        name="BiasAddGrad",
-        infer=lambda g: TensorSpec(g.shape[-1:], g.dtype),
-        kernel=_bias_add_grad,
-        gradient=lambda call, g: [BROADCAST_TO(g, shape=call.inputs[0].shape)],
-        dtypes=FLOATS,
-        workspace=_ones_for,
-        lower=_lower_bias_add_grad,
-    )
+BIAS_ADD_GRAD = define_op(
+    name="BiasAddGrad",
+    infer=lambda g: TensorSpec(g.shape[-1:], g.dtype),
+    kernel=_bias_add_grad,
+    gradient=lambda call, g: [BROADCAST_TO(g, shape=call.inputs[0].shape)],
+    dtypes=FLOATS,
+    workspace=_ones_for,
+    lower=_lower_bias_add_grad,
 )
-BIAS_ADD = register(
-    Op(
-        name="BiasAdd",
-        infer=_infer_bias_add,
-        kernel=lambda xp, out, x, bias: xp.add(x, bias, out=out),
-        gradient=lambda call, g: [g, lambda: BIAS_ADD_GRAD(g)],
-        dtypes=NUMBERS,
-        may_alias=(0,),
-    )
+BIAS_ADD = define_op(
+    name="BiasAdd",
+    infer=_infer_bias_add,
+    kernel=lambda xp, out, x, bias: xp.add(x, bias, out=out),
+    gradient=lambda call, g: [g, lambda: BIAS_ADD_GRAD(g)],
+    dtypes=NUMBERS,
+    may_alias=(0,),
 )
 
 
@@ -208,16 +204,14 @@ def _softplus(xp: Any, out: Any, x: Any) -> None:
 
 
 RELU_GRAD, SIGMOID_GRAD, TANH_GRAD = (
-    register(
-        Op(
-            name=name,
-            infer=same_spec,
-            kernel=kernel,
-            gradient=gradient,
-            dtypes=FLOATS,
-            may_alias=aliases,
-            elementwise=True,
-        )
+    define_op(
+        name=name,
+        infer=same_spec,
+        kernel=kernel,
+        gradient=gradient,
+        dtypes=FLOATS,
+        may_alias=aliases,
+        elementwise=True,
     )
     for name, kernel, gradient, aliases in (
         ("ReluGrad", _relu_grad, _grad_relu_grad, (1,)),
@@ -225,17 +219,15 @@ RELU_GRAD, SIGMOID_GRAD, TANH_GRAD = (
         ("TanhGrad", _tanh_grad, _grad_tanh_grad, (1,)),
     )
 )
-RELU = register(
-    Op(
-        name="Relu",
-        infer=same_spec,
-        kernel=_relu,
-        gradient=lambda call, g: [RELU_GRAD(g, call.output)],
-        dtypes=NUMBERS,
-        may_alias=(0,),
-        workspace=_zeros_for,
-        lower=_lower_relu,
-    )
+RELU = define_op(
+    name="Relu",
+    infer=same_spec,
+    kernel=_relu,
+    gradient=lambda call, g: [RELU_GRAD(g, call.output)],
+    dtypes=NUMBERS,
+    may_alias=(0,),
+    workspace=_zeros_for,
+    lower=_lower_relu,
 )
 SIGMOID = unary("Sigmoid", _sigmoid, lambda call, g: SIGMOID_GRAD(g, call.output))
 SOFTPLUS = unary("Softplus", _softplus, lambda call, g: g * SIGMOID(call.inputs[0]))

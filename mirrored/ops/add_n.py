@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from mirrored._arguments import explained
 from mirrored._types import DTypeLike
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.op import Op, register
+from mirrored.ops.op import define_op
 from mirrored.ops.spec import NUMBERS, TensorSpec, as_dtype, check_same_dtype, has_shape, shape_text
 from mirrored.ops.tensor import Tensor
 
@@ -38,16 +38,14 @@ def _add_n(xp: Any, out: Any, *arrays: Any) -> None:
         xp.add(out, array, out=out)
 
 
-ADD_N = register(
-    Op(
-        name="AddN",
-        infer=_infer_add_n,
-        kernel=_add_n,
-        gradient=lambda call, g: [g] * len(call.inputs),
-        dtypes=NUMBERS,
-        may_alias=(0,),
-        elementwise=True,
-    )
+ADD_N = define_op(
+    name="AddN",
+    infer=_infer_add_n,
+    kernel=_add_n,
+    gradient=lambda call, g: [g] * len(call.inputs),
+    dtypes=NUMBERS,
+    may_alias=(0,),
+    elementwise=True,
 )
 
 

@@ -14,7 +14,7 @@ from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.hooks import active_recorder, only
-from mirrored.ops.op import Check, Grads, Op, OpCall, register
+from mirrored.ops.op import Check, Grads, Op, OpCall, define_op, register
 from mirrored.ops.spec import FLOATS, TensorSpec, bool_
 from mirrored.ops.tensor import Tensor
 
@@ -58,17 +58,15 @@ def check_op(name: str, validate: Callable[..., Check]) -> Op:
 
 
 ASSERT = register(check_op("Assert", _check_all))
-CHECK_NUMERICS = register(
-    Op(
-        name="CheckNumerics",
-        infer=lambda x, **_: x,
-        kernel=lambda xp, out, x, **_: xp.copyto(out, x),
-        gradient=_grad_check_numerics,
-        devices=("CPU",),
-        dtypes=FLOATS,
-        validate=_check_finite,
-        stateful=True,
-    )
+CHECK_NUMERICS = define_op(
+    name="CheckNumerics",
+    infer=lambda x, **_: x,
+    kernel=lambda xp, out, x, **_: xp.copyto(out, x),
+    gradient=_grad_check_numerics,
+    devices=("CPU",),
+    dtypes=FLOATS,
+    validate=_check_finite,
+    stateful=True,
 )
 
 

@@ -17,7 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from mirrored.backends.product_settings import product
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.op import Gradient, Grads, Op, OpCall, register
+from mirrored.ops.op import Gradient, Grads, Op, OpCall, define_op
 from mirrored.ops.spec import FLOATS, DType, Shape, TensorSpec, check_same_dtype, shape_text
 from mirrored.ops.tensor import Tensor
 from mirrored.ops.windows import Axis, Block, Phase, axes_of, blocks, check_rank, phases_of
@@ -396,17 +396,15 @@ def define(
     ]
     ops = Convolutions(
         *(
-            register(
-                Op(
-                    name=name,
-                    infer=infer_op,
-                    kernel=kernel,
-                    gradient=gradient,
-                    dtypes=FLOATS,
-                    workspace=workspace,
-                    flops=count if by_products else None,
-                    blocked=True,
-                )
+            define_op(
+                name=name,
+                infer=infer_op,
+                kernel=kernel,
+                gradient=gradient,
+                dtypes=FLOATS,
+                workspace=workspace,
+                flops=count if by_products else None,
+                blocked=True,
             )
             for name, kernel, workspace, (infer_op, gradient, count) in zip(
                 names, kernels, workspaces, rules, strict=True

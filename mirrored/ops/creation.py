@@ -8,7 +8,7 @@ from typing import Any
 from mirrored._arguments import explain_functions
 from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.ops.conversion import adopt, is_tensor
-from mirrored.ops.op import OPS, Op, register
+from mirrored.ops.op import OPS, define_op
 from mirrored.ops.spec import DType, Shape, TensorSpec, as_dtype, as_shape, float32, same_spec
 from mirrored.ops.tensor import Tensor
 
@@ -21,17 +21,15 @@ def _fill(xp: Any, out: Any, *, shape: Shape, value: Any, dtype: DType) -> None:
     xp.copyto(out, value, casting="unsafe")
 
 
-FILL = register(Op(name="Fill", infer=_infer_fill, kernel=_fill))
+FILL = define_op(name="Fill", infer=_infer_fill, kernel=_fill)
 
 
 ZEROS_LIKE, ONES_LIKE = (
-    register(
-        Op(
-            name=name,
-            infer=same_spec,
-            kernel=lambda xp, out, x, value=value: xp.copyto(out, value, casting="unsafe"),
-            shape_only=True,
-        )
+    define_op(
+        name=name,
+        infer=same_spec,
+        kernel=lambda xp, out, x, value=value: xp.copyto(out, value, casting="unsafe"),
+        shape_only=True,
     )
     for name, value in (("ZerosLike", 0), ("OnesLike", 1))
 )

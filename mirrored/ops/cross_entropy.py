@@ -21,7 +21,7 @@ from mirrored.ops.creation import ONES_LIKE, ZEROS_LIKE
 from mirrored.ops.elementwise import ABS, DIV, MUL, SUB
 from mirrored.ops.host_tensor import transfer
 from mirrored.ops.indices import check_of_range
-from mirrored.ops.op import Check, Full, Grads, Op, OpCall, register
+from mirrored.ops.op import Check, Full, Grads, Op, OpCall, define_op
 from mirrored.ops.powers import EXP, LOG, LOG1P
 from mirrored.ops.reduction import MAX, SUM
 from mirrored.ops.select import SELECT
@@ -114,25 +114,21 @@ def _grad_xent_grad(call: OpCall, g: Tensor) -> Grads:
     return [softmax_curvature(logits, g, scale), -(scale * g), by_upstream]
 
 
-XENT = register(
-    Op(
-        name="SoftmaxCrossEntropyWithLogits",
-        infer=_infer_xent,
-        kernel=_xent,
-        gradient=_grad_xent,
-        dtypes=FLOATS,
-        workspace=lambda logits, labels: (logits, row_spec(logits, 1)),
-    )
+XENT = define_op(
+    name="SoftmaxCrossEntropyWithLogits",
+    infer=_infer_xent,
+    kernel=_xent,
+    gradient=_grad_xent,
+    dtypes=FLOATS,
+    workspace=lambda logits, labels: (logits, row_spec(logits, 1)),
 )
-XENT_GRAD = register(
-    Op(
-        name="SoftmaxCrossEntropyGrad",
-        infer=lambda logits, labels, g: logits,
-        kernel=_xent_grad,
-        gradient=_grad_xent_grad,
-        dtypes=FLOATS,
-        workspace=lambda logits, labels, g: (row_spec(logits, 1),),
-    )
+XENT_GRAD = define_op(
+    name="SoftmaxCrossEntropyGrad",
+    infer=lambda logits, labels, g: logits,
+    kernel=_xent_grad,
+    gradient=_grad_xent_grad,
+    dtypes=FLOATS,
+    workspace=lambda logits, labels, g: (row_spec(logits, 1),),
 )
 
 
@@ -212,15 +208,13 @@ def _grad_sigmoid_xent(call: OpCall, g: Tensor) -> Grads:
     return [lambda: g * (SIGMOID(logits) - labels), lambda: -(g * logits)]
 
 
-SIGMOID_XENT = register(
-    Op(
-        name="SigmoidCrossEntropyWithLogits",
-        infer=_infer_sigmoid_xent,
-        kernel=_sigmoid_xent,
-        gradient=_grad_sigmoid_xent,
-        dtypes=FLOATS,
-        workspace=lambda logits, labels: (logits,),
-    )
+SIGMOID_XENT = define_op(
+    name="SigmoidCrossEntropyWithLogits",
+    infer=_infer_sigmoid_xent,
+    kernel=_sigmoid_xent,
+    gradient=_grad_sigmoid_xent,
+    dtypes=FLOATS,
+    workspace=lambda logits, labels: (logits,),
 )
 
 
@@ -541,29 +535,25 @@ def _grad_sparse_xent_grad(call: OpCall, g: Tensor) -> Grads:
     return [softmax_curvature(logits, g, upstream[:, None]), None, by_upstream]
 
 
-SPARSE_XENT_GRAD = register(
-    Op(
-        name="SparseSoftmaxCrossEntropyGrad",
-        infer=_infer_sparse_grad,
-        kernel=_sparse_xent_grad,
-        gradient=_grad_sparse_xent_grad,
-        workspace=_workspace,
-        validate=_check_of_labels,
-        of_labels=True,
-        lower=_lower_sparse_xent_grad,
-    )
+SPARSE_XENT_GRAD = define_op(
+    name="SparseSoftmaxCrossEntropyGrad",
+    infer=_infer_sparse_grad,
+    kernel=_sparse_xent_grad,
+    gradient=_grad_sparse_xent_grad,
+    workspace=_workspace,
+    validate=_check_of_labels,
+    of_labels=True,
+    lower=_lower_sparse_xent_grad,
 )
-SPARSE_XENT = register(
-    Op(
-        name="SparseSoftmaxCrossEntropyWithLogits",
-        infer=_infer_sparse,
-        kernel=_sparse_xent,
-        gradient=lambda call, g: [SPARSE_XENT_GRAD(*call.inputs, g), None],
-        workspace=_workspace,
-        validate=_check_of_labels,
-        of_labels=True,
-        lower=_lower_sparse_xent,
-    )
+SPARSE_XENT = define_op(
+    name="SparseSoftmaxCrossEntropyWithLogits",
+    infer=_infer_sparse,
+    kernel=_sparse_xent,
+    gradient=lambda call, g: [SPARSE_XENT_GRAD(*call.inputs, g), None],
+    workspace=_workspace,
+    validate=_check_of_labels,
+    of_labels=True,
+    lower=_lower_sparse_xent,
 )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from mirrored._types import TensorLike
 from mirrored.ops.conversion import adopt, as_tensors, convert_to_tensor
 from mirrored.ops.creation import ZEROS_LIKE
-from mirrored.ops.op import Check, Gradient, Grads, Kernel, Op, OpCall, register
+from mirrored.ops.op import Check, Gradient, Grads, Kernel, Op, OpCall, define_op
 from mirrored.ops.shaping import CAST
 from mirrored.ops.spec import (
     FLOATS,
@@ -58,16 +58,14 @@ def unary(
     kernel reads the input after it has begun to write.
     """
     rule: Gradient | None = None if gradient is None else lambda call, g: [gradient(call, g)]
-    return register(
-        Op(
-            name=name,
-            infer=same_spec if result is None else lambda x: TensorSpec(x.shape, result),
-            kernel=_kernel(kernel),
-            gradient=rule,
-            dtypes=dtypes,
-            may_alias=may_alias if result is None else (),
-            elementwise=True,
-        )
+    return define_op(
+        name=name,
+        infer=same_spec if result is None else lambda x: TensorSpec(x.shape, result),
+        kernel=_kernel(kernel),
+        gradient=rule,
+        dtypes=dtypes,
+        may_alias=may_alias if result is None else (),
+        elementwise=True,
     )
 
 
@@ -109,18 +107,16 @@ def binary(
         check_same_dtype(name, x, y)
         return TensorSpec(broadcast_shapes(name, x.shape, y.shape), result or x.dtype)
 
-    return register(
-        Op(
-            name=name,
-            infer=infer,
-            kernel=_kernel(kernel),
-            gradient=gradient,
-            dtypes=dtypes,
-            may_alias=may_alias if result is None else (),
-            validate=validate,
-            workspace=workspace,
-            elementwise=workspace is None,
-        )
+    return define_op(
+        name=name,
+        infer=infer,
+        kernel=_kernel(kernel),
+        gradient=gradient,
+        dtypes=dtypes,
+        may_alias=may_alias if result is None else (),
+        validate=validate,
+        workspace=workspace,
+        elementwise=workspace is None,
     )
 
 
@@ -547,15 +543,13 @@ def piecewise(
             vectors = tuple(vector[: part.size] for vector in workspace)
             function(xp, result[begin : begin + _PIECE], part, vectors)
 
-    return register(
-        Op(
-            name=name,
-            infer=same_spec,
-            kernel=kernel,
-            gradient=lambda call, g: [gradient(call, g)],
-            devices=devices,
-            dtypes=dtypes,
-            workspace=workspace,
-            whole=True,
-        )
+    return define_op(
+        name=name,
+        infer=same_spec,
+        kernel=kernel,
+        gradient=lambda call, g: [gradient(call, g)],
+        devices=devices,
+        dtypes=dtypes,
+        workspace=workspace,
+        whole=True,
     )

@@ -15,7 +15,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.clipping import clip_by_norm
 from mirrored.ops.conversion import adopt
 from mirrored.ops.indices import check_index_dtype, check_of_range, flat_indices, index_text
-from mirrored.ops.op import OPS, Check, Grads, Op, OpCall, register
+from mirrored.ops.op import OPS, Check, Grads, OpCall, define_op
 from mirrored.ops.shaping import BROADCAST_TO, RESHAPE, concat
 from mirrored.ops.spec import TensorSpec, bool_, int64, shape_text
 from mirrored.ops.tensor import Tensor
@@ -84,15 +84,13 @@ def _grad_gather(call: OpCall, g: Tensor) -> Grads:
 
 
 # With `outside`, what is outside gives zeros; otherwise it is refused where the host can see it.
-GATHER = register(
-    Op(
-        name="GatherV2",
-        infer=_infer_gather,
-        kernel=_gather,
-        gradient=_grad_gather,
-        workspace=_gather_workspace,
-        validate=_check_gather,
-    )
+GATHER = define_op(
+    name="GatherV2",
+    infer=_infer_gather,
+    kernel=_gather,
+    gradient=_grad_gather,
+    workspace=_gather_workspace,
+    validate=_check_gather,
 )
 
 

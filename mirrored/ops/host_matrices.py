@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.op import Gradient, Op, register
+from mirrored.ops.op import Gradient, Op, define_op
 from mirrored.ops.spec import WIDE_FLOATS, Shape, TensorSpec, check_same_dtype, shape_text
 from mirrored.ops.tensor import Tensor
 
@@ -78,16 +78,14 @@ def define(
                 except np.linalg.LinAlgError:
                     raise InvalidArgumentError(f"{failure} [Op:{name}]") from None
 
-    return register(
-        Op(
-            name=name,
-            infer=infer,
-            kernel=kernel,
-            gradient=gradient,
-            dtypes=WIDE_FLOATS,
-            whole=True,
-            failure=failure,
-        )
+    return define_op(
+        name=name,
+        infer=infer,
+        kernel=kernel,
+        gradient=gradient,
+        dtypes=WIDE_FLOATS,
+        whole=True,
+        failure=failure,
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.creation import count_up_into
-from mirrored.ops.op import Check, Op, register
+from mirrored.ops.op import Check, define_op
 from mirrored.ops.shaping import RESHAPE, cast
 from mirrored.ops.spec import INDICES, TENSORFLOW_NAMES, Shape, TensorSpec, bool_, int64, shape_text
 from mirrored.ops.tensor import Tensor
@@ -123,15 +123,13 @@ def _check_flat(
     return None if ignore or not sizes else check_of_ranges(indices, sizes, refuse)
 
 
-FLAT_INDICES = register(
-    Op(
-        name="FlatIndices",
-        infer=_infer_flat,
-        kernel=_flat,
-        dtypes=frozenset({int64}),
-        workspace=_flat_workspace,
-        validate=_check_flat,
-    )
+FLAT_INDICES = define_op(
+    name="FlatIndices",
+    infer=_infer_flat,
+    kernel=_flat,
+    dtypes=frozenset({int64}),
+    workspace=_flat_workspace,
+    validate=_check_flat,
 )
 
 

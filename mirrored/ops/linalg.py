@@ -12,7 +12,7 @@ from mirrored._types import DTypeLike, TensorLike
 from mirrored.backends.product_settings import product
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import as_tensors
-from mirrored.ops.op import Grads, Op, OpCall, register
+from mirrored.ops.op import Grads, OpCall, define_op
 from mirrored.ops.spec import (
     FLOATS_AND_INDICES,
     TensorSpec,
@@ -65,15 +65,13 @@ def _flops(out: TensorSpec, a: TensorSpec, *_: TensorSpec, transpose_a: bool, **
 
 
 MATMUL, BATCH_MATMUL = (
-    register(
-        Op(
-            name=name,
-            infer=partial(_infer, name),
-            kernel=_matmul,
-            gradient=_grad_matmul,
-            dtypes=FLOATS_AND_INDICES,
-            flops=_flops,
-        )
+    define_op(
+        name=name,
+        infer=partial(_infer, name),
+        kernel=_matmul,
+        gradient=_grad_matmul,
+        dtypes=FLOATS_AND_INDICES,
+        flops=_flops,
     )
     for name in ("MatMul", "BatchMatMulV2")
 )

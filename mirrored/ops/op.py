@@ -6,7 +6,7 @@ op finds here all there is to know of it.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ParamSpec
 
 from mirrored._late import FilledByFiles
 from mirrored._symbolic import Symbolic, symbolic_in
@@ -14,6 +14,8 @@ from mirrored._tracebacks import shorten
 from mirrored.ops.dispatch import execute
 from mirrored.ops.spec import ALL_DTYPES, INTEGERS, DType, TensorSpec, is_narrow
 from mirrored.ops.tensor import Tensor, operators
+
+_Fields = ParamSpec("_Fields")
 
 # kernel(xp, out, *arrays, **attrs); with `workspace=(array, ...)` where the op declares one.
 Kernel = Callable[..., None]
@@ -167,3 +169,14 @@ def register(op: Op) -> Op:
         raise ValueError(f"An op can be defined once. Received a second definition of {op.name!r}.")
     operators[op.name] = op
     return op
+
+
+def _defining(create: Callable[_Fields, Op]) -> Callable[_Fields, Op]:
+    def define(*args: _Fields.args, **kwargs: _Fields.kwargs) -> Op:
+        return register(create(*args, **kwargs))
+
+    return define
+
+
+# Creates an op of these attributes, enters it in the table and returns it.
+define_op = _defining(Op)

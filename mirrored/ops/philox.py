@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.op import Op, register
+from mirrored.ops.op import Op, define_op
 from mirrored.ops.spec import (
     ALL_DTYPES,
     FLOATS_AND_INDICES,
@@ -236,8 +236,8 @@ def _enter(
     workspace: Callable[..., tuple[TensorSpec, ...]] | None = None,
 ) -> Op:
     """Enter an op of a state."""
-    return register(
-        Op(name=name, infer=infer, kernel=kernel, dtypes=dtypes, workspace=workspace, whole=True)
+    return define_op(
+        name=name, infer=infer, kernel=kernel, dtypes=dtypes, workspace=workspace, whole=True
     )
 
 

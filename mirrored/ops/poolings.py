@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.op import Gradient, Grads, Kernel, Op, OpCall, register
+from mirrored.ops.op import Gradient, Grads, Kernel, Op, OpCall, define_op
 from mirrored.ops.spec import (
     FLOATS,
     NUMBERS,
@@ -263,15 +263,13 @@ def _enter(
     workspace: Callable[..., tuple[TensorSpec, ...]] | None = None,
     dtypes: frozenset[DType] = FLOATS,
 ) -> None:
-    POOLINGS[name] = register(
-        Op(
-            name=name,
-            infer=partial(infer, name),
-            kernel=kernel,
-            gradient=gradient,
-            dtypes=dtypes,
-            workspace=workspace,
-        )
+    POOLINGS[name] = define_op(
+        name=name,
+        infer=partial(infer, name),
+        kernel=kernel,
+        gradient=gradient,
+        dtypes=dtypes,
+        workspace=workspace,
     )
 
 

@@ -21,7 +21,7 @@ from mirrored._types import DTypeLike, ShapeLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.hooks import active_recorder
 from mirrored.ops.narrow_floats import evenly, steps_below_one
-from mirrored.ops.op import OPS, Op, register
+from mirrored.ops.op import OPS, Op, define_op
 from mirrored.ops.rng_state import (
     GENERATORS,
     Key,
@@ -94,11 +94,11 @@ def _normal(xp: Any, out: Any, *, key: Key, draw: int, first: int, **_: Any) -> 
 
 # Kernels of the host; a backend with its own memory overrides them with the same mapping from
 # key, draw and position to numbers.
-RANDOM_UNIFORM = register(Op(name="RandomUniform", infer=_infer, kernel=_uniform, random=True))
-RANDOM_UNIFORM_INT = register(
-    Op(name="RandomUniformInt", infer=_infer, kernel=_uniform_int, random=True)
+RANDOM_UNIFORM = define_op(name="RandomUniform", infer=_infer, kernel=_uniform, random=True)
+RANDOM_UNIFORM_INT = define_op(
+    name="RandomUniformInt", infer=_infer, kernel=_uniform_int, random=True
 )
-RANDOM_NORMAL = register(Op(name="RandomStandardNormal", infer=_infer, kernel=_normal, random=True))
+RANDOM_NORMAL = define_op(name="RandomStandardNormal", infer=_infer, kernel=_normal, random=True)
 
 
 @shortened

@@ -13,7 +13,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.creation import ONES_LIKE
 from mirrored.ops.dispatch import execute
-from mirrored.ops.op import Grads, Kernel, Op, OpCall, register
+from mirrored.ops.op import Grads, Kernel, Op, OpCall, define_op
 from mirrored.ops.shaping import BROADCAST_TO, CAST, CONCAT, RESHAPE, normalize_axis, transpose
 from mirrored.ops.spec import (
     INDICES,
@@ -143,24 +143,20 @@ def _grad_extreme(call: OpCall, g: Tensor) -> Grads:
     return [chosen * _spread(call, g / shares)]
 
 
-SUM = register(Op(name="Sum", infer=infer_reduced, kernel=_sum, gradient=_grad_sum, dtypes=NUMBERS))
-MEAN = register(
-    Op(
-        name="Mean",
-        infer=infer_reduced,
-        kernel=_mean,
-        gradient=_grad_mean,
-        dtypes=NUMBERS,
-        workspace=_mean_workspace,
-    )
+SUM = define_op(name="Sum", infer=infer_reduced, kernel=_sum, gradient=_grad_sum, dtypes=NUMBERS)
+MEAN = define_op(
+    name="Mean",
+    infer=infer_reduced,
+    kernel=_mean,
+    gradient=_grad_mean,
+    dtypes=NUMBERS,
+    workspace=_mean_workspace,
 )
-PROD = register(
-    Op(name="Prod", infer=infer_reduced, kernel=_prod, gradient=_grad_prod, dtypes=NUMBERS)
+PROD = define_op(
+    name="Prod", infer=infer_reduced, kernel=_prod, gradient=_grad_prod, dtypes=NUMBERS
 )
 MAX, MIN = (
-    register(
-        Op(name=name, infer=infer_reduced, kernel=kernel, gradient=_grad_extreme, dtypes=NUMBERS)
-    )
+    define_op(name=name, infer=infer_reduced, kernel=kernel, gradient=_grad_extreme, dtypes=NUMBERS)
     for name, kernel in (
         ("Max", extreme("maximum", lambda dtype: bounds(dtype)[0])),
         ("Min", extreme("minimum", lambda dtype: bounds(dtype)[1])),
@@ -193,8 +189,8 @@ def _define_place(name: str, function: str) -> Op:
         getattr(xp, function)(x, axis=-1, out=places)
         xp.copyto(out, places, casting="same_kind")
 
-    return register(
-        Op(name=name, infer=infer, kernel=kernel, dtypes=NUMBERS, workspace=_place_workspace)
+    return define_op(
+        name=name, infer=infer, kernel=kernel, dtypes=NUMBERS, workspace=_place_workspace
     )
 
 

@@ -13,7 +13,7 @@ from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, constant
 from mirrored.ops.elementwise import DIV_NO_NAN
-from mirrored.ops.op import Op, OpCall, register
+from mirrored.ops.op import Op, OpCall, define_op
 from mirrored.ops.powers import EXP, LOG
 from mirrored.ops.select import SELECT
 from mirrored.ops.spec import FLOATS, NUMBERS, DType, as_integer, float_limits
@@ -43,14 +43,12 @@ def _define(
         if ufunc != "multiply" and x.dtype.kind == "f":
             xp.add(out, 0.0, out=out)  # That of -0.0 is 0.0, since the neutral element was added.
 
-    return register(
-        Op(
-            name=name,
-            infer=lambda x, axis, exclusive, reverse: x,
-            kernel=kernel,
-            gradient=lambda call, g: [gradient(call, g)],
-            dtypes=dtypes,
-        )
+    return define_op(
+        name=name,
+        infer=lambda x, axis, exclusive, reverse: x,
+        kernel=kernel,
+        gradient=lambda call, g: [gradient(call, g)],
+        dtypes=dtypes,
     )
 
 

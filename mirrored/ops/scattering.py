@@ -20,7 +20,7 @@ from mirrored.ops.creation import ONES_LIKE, ZEROS_LIKE
 from mirrored.ops.elementwise import MAXIMUM, NEG, SUB
 from mirrored.ops.gathering import GATHER, ignores
 from mirrored.ops.indices import check_index_dtype, flat_indices
-from mirrored.ops.op import Check, Gradient, Grads, Op, OpCall, register
+from mirrored.ops.op import Check, Gradient, Grads, Op, OpCall, define_op
 from mirrored.ops.select import SELECT
 from mirrored.ops.shaping import RESHAPE, cast
 from mirrored.ops.spec import (
@@ -197,17 +197,15 @@ def _grad_prod(call: OpCall, g: Tensor) -> Grads:
 
 
 def _segment_op(name: str, kind: str, gradient: Gradient, initial: float = 0) -> Op:
-    return register(
-        Op(
-            name=name,
-            infer=functools.partial(_infer_segments, op=name),
-            kernel=functools.partial(_segments, kind=kind, initial=initial),
-            gradient=gradient,
-            workspace=_segments_workspace,
-            dtypes=NUMBERS,
-            validate=functools.partial(_check_segments, op=name),
-            whole=True,
-        )
+    return define_op(
+        name=name,
+        infer=functools.partial(_infer_segments, op=name),
+        kernel=functools.partial(_segments, kind=kind, initial=initial),
+        gradient=gradient,
+        workspace=_segments_workspace,
+        dtypes=NUMBERS,
+        validate=functools.partial(_check_segments, op=name),
+        whole=True,
     )
 
 
@@ -259,17 +257,15 @@ def _grad_chosen(call: OpCall, g: Tensor) -> Grads:
 def _rows_op(
     name: str, kind: str, gradient: Gradient, dtypes: frozenset[DType], may_alias: tuple[int, ...]
 ) -> Op:
-    return register(
-        Op(
-            name=name,
-            infer=functools.partial(_infer_rows, op=name),
-            kernel=functools.partial(_rows, kind=kind),
-            gradient=gradient,
-            workspace=lambda tensor, places, rows: _scratch(*rows.shape),
-            dtypes=dtypes,
-            may_alias=may_alias,
-            whole=True,
-        )
+    return define_op(
+        name=name,
+        infer=functools.partial(_infer_rows, op=name),
+        kernel=functools.partial(_rows, kind=kind),
+        gradient=gradient,
+        workspace=lambda tensor, places, rows: _scratch(*rows.shape),
+        dtypes=dtypes,
+        may_alias=may_alias,
+        whole=True,
     )
 
 

@@ -15,7 +15,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, constant
 from mirrored.ops.creation import count_up_into
 from mirrored.ops.indices import check_index_dtype
-from mirrored.ops.op import Op, register
+from mirrored.ops.op import Op, define_op
 from mirrored.ops.shaping import RESHAPE, cast
 from mirrored.ops.spec import (
     FLOATS,
@@ -46,14 +46,12 @@ def _define_bound(name: str, *, right: bool) -> Op:
             )
         return TensorSpec(values.shape, output_type)
 
-    return register(
-        Op(
-            name=name,
-            infer=infer,
-            kernel=partial(_bound, right=right),
-            dtypes=NUMBERS,
-            workspace=_workspace,
-        )
+    return define_op(
+        name=name,
+        infer=infer,
+        kernel=partial(_bound, right=right),
+        dtypes=NUMBERS,
+        workspace=_workspace,
     )
 
 

@@ -9,7 +9,7 @@ from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors, constant, known_values
 from mirrored.ops.creation import ZEROS_LIKE
-from mirrored.ops.op import Grads, Op, OpCall, register
+from mirrored.ops.op import Grads, OpCall, define_op
 from mirrored.ops.spec import TensorSpec, bool_, broadcast_shapes, check_same_dtype
 from mirrored.ops.tensor import Tensor
 
@@ -36,15 +36,13 @@ def _grad(call: OpCall, g: Tensor) -> Grads:
     return [None, lambda: SELECT(condition, g, nothing), lambda: SELECT(condition, nothing, g)]
 
 
-SELECT = register(
-    Op(
-        name="SelectV2",
-        infer=_infer,
-        kernel=_select,
-        gradient=_grad,
-        may_alias=(2,),  # What is there already is not copied to itself.
-        elementwise=True,
-    )
+SELECT = define_op(
+    name="SelectV2",
+    infer=_infer,
+    kernel=_select,
+    gradient=_grad,
+    may_alias=(2,),  # What is there already is not copied to itself.
+    elementwise=True,
 )
 
 

@@ -12,7 +12,7 @@ from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors
 from mirrored.ops.hooks import UnknownShape
-from mirrored.ops.op import OPS, Grads, Op, OpCall, register
+from mirrored.ops.op import OPS, Grads, OpCall, define_op
 from mirrored.ops.slicing import STRIDED_SLICE, sliced_along
 from mirrored.ops.spec import (
     FLOATS,
@@ -50,10 +50,10 @@ def normalize_axis(op_name: str, axis: Any, rank: int) -> int:
 # ---------------------------------------------------------------------------- views
 
 
-IDENTITY = register(
-    Op(name="Identity", infer=same_spec, view=lambda x: x, gradient=lambda call, g: [g])
+IDENTITY = define_op(
+    name="Identity", infer=same_spec, view=lambda x: x, gradient=lambda call, g: [g]
 )
-STOP_GRADIENT = register(Op(name="StopGradient", infer=same_spec, view=lambda x: x))
+STOP_GRADIENT = define_op(name="StopGradient", infer=same_spec, view=lambda x: x)
 
 
 def _infer_view(x: TensorSpec, *, shape: Shape) -> TensorSpec:
@@ -69,7 +69,7 @@ def _grad_view(call: OpCall, g: Tensor) -> Grads:
 
 
 RESHAPE, EXPAND_DIMS, SQUEEZE = (
-    register(Op(name=name, infer=_infer_view, view=_view_with_shape, gradient=_grad_view))
+    define_op(name=name, infer=_infer_view, view=_view_with_shape, gradient=_grad_view)
     for name in ("Reshape", "ExpandDims", "Squeeze")
 )
 
@@ -198,8 +198,8 @@ def _grad_cast(call: OpCall, g: Tensor) -> Grads:
     return [CAST(g, dtype=source) if source in FLOATS and g.dtype in FLOATS else None]
 
 
-CAST = register(
-    Op(name="Cast", infer=_infer_cast, kernel=_cast, gradient=_grad_cast, elementwise=True)
+CAST = define_op(
+    name="Cast", infer=_infer_cast, kernel=_cast, gradient=_grad_cast, elementwise=True
 )
 
 
@@ -231,13 +231,11 @@ def _broadcast(xp: Any, out: Any, x: Any, *, shape: Shape) -> None:
     xp.copyto(out, x)
 
 
-BROADCAST_TO = register(
-    Op(
-        name="BroadcastTo",
-        infer=_infer_broadcast,
-        kernel=_broadcast,
-        gradient=lambda call, g: [g],  # It is summed over the axes that are repeated.
-    )
+BROADCAST_TO = define_op(
+    name="BroadcastTo",
+    infer=_infer_broadcast,
+    kernel=_broadcast,
+    gradient=lambda call, g: [g],  # It is summed over the axes that are repeated.
 )
 
 
@@ -279,8 +277,8 @@ def _grad_transpose(call: OpCall, g: Tensor) -> Grads:
     return [TRANSPOSE(g, perm=tuple(perm.index(axis) for axis in range(len(perm))))]
 
 
-TRANSPOSE = register(
-    Op(name="Transpose", infer=_infer_transpose, kernel=_transpose, gradient=_grad_transpose)
+TRANSPOSE = define_op(
+    name="Transpose", infer=_infer_transpose, kernel=_transpose, gradient=_grad_transpose
 )
 
 
@@ -341,7 +339,7 @@ def _grad_concat(call: OpCall, g: Tensor) -> Grads:
     return grads
 
 
-CONCAT = register(Op(name="ConcatV2", infer=_infer_concat, kernel=_concat, gradient=_grad_concat))
+CONCAT = define_op(name="ConcatV2", infer=_infer_concat, kernel=_concat, gradient=_grad_concat)
 
 
 def _infer_pack(*specs: TensorSpec) -> TensorSpec:
@@ -361,13 +359,11 @@ def _pack(xp: Any, out: Any, *arrays: Any) -> None:
 
 
 # What makes one tensor of a list of them, wherever an op is given such a list.
-PACK = register(
-    Op(
-        name="Pack",
-        infer=_infer_pack,
-        kernel=_pack,
-        gradient=lambda call, g: [STRIDED_SLICE(g, index=(i,)) for i in range(len(call.inputs))],
-    )
+PACK = define_op(
+    name="Pack",
+    infer=_infer_pack,
+    kernel=_pack,
+    gradient=lambda call, g: [STRIDED_SLICE(g, index=(i,)) for i in range(len(call.inputs))],
 )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.dispatch import execute
-from mirrored.ops.op import Grads, Op, OpCall, register
+from mirrored.ops.op import Grads, OpCall, define_op
 from mirrored.ops.spec import Shape, TensorSpec, check_same_dtype, shape_text
 from mirrored.ops.tensor import Index, Tensor, index_items, is_mask, operators
 
@@ -68,16 +68,14 @@ def _slice_grad(xp: Any, out: Any, g: Any, *, index: tuple[Any, ...], shape: Sha
     xp.copyto(out[_as_view(index)], g)
 
 
-STRIDED_SLICE = register(
-    Op(name="StridedSlice", infer=_infer_slice, kernel=_slice, gradient=_grad_slice)
+STRIDED_SLICE = define_op(
+    name="StridedSlice", infer=_infer_slice, kernel=_slice, gradient=_grad_slice
 )
-SLICE_GRAD = register(
-    Op(
-        name="StridedSliceGrad",
-        infer=lambda g, *, index, shape: TensorSpec(shape, g.dtype),
-        kernel=_slice_grad,
-        gradient=lambda call, g: [STRIDED_SLICE(g, index=call.attrs["index"])],
-    )
+SLICE_GRAD = define_op(
+    name="StridedSliceGrad",
+    infer=lambda g, *, index, shape: TensorSpec(shape, g.dtype),
+    kernel=_slice_grad,
+    gradient=lambda call, g: [STRIDED_SLICE(g, index=call.attrs["index"])],
 )
 
 
@@ -98,8 +96,8 @@ def _update(xp: Any, out: Any, x: Any, part: Any, *, index: tuple[Any, ...]) -> 
 
 
 # Of what is assigned no gradient is asked.
-SLICE_UPDATE = register(
-    Op(name="TensorStridedSliceUpdate", infer=_infer_update, kernel=_update, may_alias=(0,))
+SLICE_UPDATE = define_op(
+    name="TensorStridedSliceUpdate", infer=_infer_update, kernel=_update, may_alias=(0,)
 )
 
 

@@ -12,7 +12,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.activations import remember
 from mirrored.ops.clipping import clip_by_value
 from mirrored.ops.conversion import adopt
-from mirrored.ops.op import Grads, Op, OpCall, register
+from mirrored.ops.op import Grads, OpCall, define_op
 from mirrored.ops.powers import EXP, LOG
 from mirrored.ops.reduction import SUM, reduce_max, reduce_sum
 from mirrored.ops.shaping import normalize_axis, reshape, stop_gradient
@@ -64,16 +64,14 @@ def _grad_log_softmax(call: OpCall, g: Tensor) -> Grads:
 
 
 SOFTMAX, LOG_SOFTMAX = (
-    register(
-        Op(
-            name=name,
-            infer=lambda x, axis: x,
-            kernel=kernel,
-            gradient=gradient,
-            dtypes=FLOATS,
-            workspace=workspace,
-            may_alias=(0,),
-        )
+    define_op(
+        name=name,
+        infer=lambda x, axis: x,
+        kernel=kernel,
+        gradient=gradient,
+        dtypes=FLOATS,
+        workspace=workspace,
+        may_alias=(0,),
     )
     for name, kernel, gradient, workspace in (
         ("Softmax", _softmax, _grad_softmax, lambda x, axis: (row_spec(x, axis),)),

@@ -16,7 +16,7 @@ from mirrored.ops.conversion import adopt, convert_to_tensor
 from mirrored.ops.creation import FILL, count_up_into
 from mirrored.ops.gathering import gather
 from mirrored.ops.indices import check_index_dtype
-from mirrored.ops.op import Op, register
+from mirrored.ops.op import define_op
 from mirrored.ops.reduction import reduce_sum
 from mirrored.ops.shaping import RESHAPE, cast, normalize_axis, transpose
 from mirrored.ops.spec import (
@@ -134,9 +134,7 @@ def _sort_rows(xp: Any, keys: Any, places: Any, row_starts: Any) -> None:
     xp.add(keys, row_starts, out=keys)
 
 
-TOP_K = register(
-    Op(name="TopKV2", infer=_infer, kernel=_top_k, dtypes=NUMBERS, workspace=_workspace)
-)
+TOP_K = define_op(name="TopKV2", infer=_infer, kernel=_top_k, dtypes=NUMBERS, workspace=_workspace)
 
 
 # ---------------------------------------------------------------------------- public functions
