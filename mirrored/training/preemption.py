@@ -25,7 +25,7 @@ class PreemptionHandler:
     `BackupAndRestore` does all this itself.
 
     Args:
-        signals: The signals; None: SIGTERM and SIGUSR1, where the system has them.
+        signals: The signals; None: SIGTERM and SIGUSR1.
 
     Raises:
         ValueError: Something in `signals` is no signal that a program can handle.
@@ -45,11 +45,8 @@ class PreemptionHandler:
 
     def __init__(self, signals: Sequence[int] | None = None) -> None:
         if signals is None:
-            names = ("SIGTERM", "SIGUSR1")
-            signals = [getattr(signal, name) for name in names if hasattr(signal, name)]
-        handled = signal.valid_signals() - {
-            getattr(signal, name) for name in ("SIGKILL", "SIGSTOP") if hasattr(signal, name)
-        }
+            signals = (signal.SIGTERM, signal.SIGUSR1)
+        handled = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
         if not signals or any(number not in handled for number in signals):
             raise ValueError(
                 "`signals` must be signals that a program can handle, such as signal.SIGTERM. "

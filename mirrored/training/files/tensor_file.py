@@ -100,21 +100,6 @@ def checked_spec(name: str, tensor: Any) -> Spec:
     return tuple(tensor.shape), tensor.dtype.name
 
 
-def checked_texts(metadata: Mapping[str, str], kind: Kind) -> dict[str, str]:
-    """Return all metadata of a file but its checksums.
-
-    Raises:
-        ValueError: A key is taken, or a value is no text.
-    """
-    for key, text in metadata.items():
-        if key in _OWN_KEYS or not isinstance(text, str):
-            raise ValueError(
-                "Metadata must map keys to strings, with keys other than "
-                f"{', '.join(map(repr, _OWN_KEYS))}. Received: {key!r}: {text!r}."
-            )
-    return {**metadata, _FORMAT_KEY: _FORMAT, _KIND_KEY: kind.mark}
-
-
 def in_file_order(specs: Specs) -> list[str]:
     """Return the tensors' names, those of wide elements first: so each tensor is aligned."""
     return sorted(specs, key=lambda name: (-np.dtype(specs[name][1]).itemsize, name))
@@ -259,18 +244,18 @@ def save_tensors(
     Args:
         path: The file.
         tensors: Arrays and variables by name.
-        metadata: Texts that are stored beside them.
+        metadata: Texts that are stored beside them, with keys other than the file's own.
         kind: What the file is for.
         after: Called when the file is there.
 
     Raises:
         TypeError: `path` is no path.
-        ValueError: An array's dtype, or a key of the metadata, is not for this file.
+        ValueError: An array's dtype is not for this file.
         OSError: The file cannot be written: no such folder, no permission, no space, or what is
             there is no file, such as a device.
     """
     specs = {name: checked_spec(name, tensor) for name, tensor in tensors.items()}
-    texts = checked_texts(metadata or {}, kind)
+    texts = {**(metadata or {}), _FORMAT_KEY: _FORMAT, _KIND_KEY: kind.mark}
     checksums = dict.fromkeys(specs, NO_CHECKSUM)
     copies = copies_for_thread()
     values = tensors if copies is None else copies.of(tensors)

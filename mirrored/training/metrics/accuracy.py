@@ -3,6 +3,7 @@
 "accuracy" alone is the kind that fits the loss, or the shapes.
 """
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from mirrored import ops
@@ -358,16 +359,14 @@ class _TopK(Comparison):
 
     _direction = "up"
     _default: ClassVar[str]
+    _classes: ClassVar[Callable[..., Tensor]]
 
     def __init__(self, k: int = 5, name: str | None = None, dtype: DTypeLike | None = None) -> None:
         self.k = check_count("k", k, least=1)
         super().__init__(dtype, name or self._default)
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        return among(self._classes(y_true, y_pred), y_pred, self.k)
-
-    def _classes(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        raise NotImplementedError
+        return among(type(self)._classes(y_true, y_pred), y_pred, self.k)
 
 
 class TopKCategoricalAccuracy(_TopK):
@@ -390,9 +389,7 @@ class TopKCategoricalAccuracy(_TopK):
     """
 
     _default = "top_k_categorical_accuracy"
-
-    def _classes(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        return classes(y_true, y_pred)
+    _classes = staticmethod(classes)
 
 
 class SparseTopKCategoricalAccuracy(_TopK):
@@ -415,9 +412,7 @@ class SparseTopKCategoricalAccuracy(_TopK):
     """
 
     _default = "sparse_top_k_categorical_accuracy"
-
-    def _classes(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        return class_indices(y_true, y_pred)
+    _classes = staticmethod(class_indices)
 
 
 explain_functions(__name__, all_but="accuracy_for among classes labels_beside")

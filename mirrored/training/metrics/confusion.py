@@ -1,6 +1,6 @@
 """True and false positives and negatives: counts, precision, recall, and what follows from them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from mirrored import ops
@@ -17,6 +17,12 @@ from mirrored.training.metrics.counting import (
     confusion,
     parsed,
 )
+
+# Rates: the part that the first of two conditions is of both.
+_Rate = tuple[str, str]
+_PRECISION: _Rate = ("true_positives", "false_positives")
+_RECALL: _Rate = ("true_positives", "false_negatives")  # And sensitivity.
+_SPECIFICITY: _Rate = ("true_negatives", "false_positives")
 
 
 class _AtThresholds(Counting):
@@ -224,7 +230,7 @@ class Precision(_Share):
         0.6667
     """
 
-    _counted = _conditions = ("true_positives", "false_positives")
+    _counted = _conditions = _PRECISION
 
 
 class Recall(_Share):
@@ -249,7 +255,7 @@ class Recall(_Share):
         0.6667
     """
 
-    _counted = _conditions = ("true_positives", "false_negatives")
+    _counted = _conditions = _RECALL
 
 
 class OperatingPoint(_AtThresholds):
@@ -261,8 +267,8 @@ class OperatingPoint(_AtThresholds):
     _direction = "up"
     _conditions = ALL
     _argument: ClassVar[str]
-    _constrained: ClassVar[Callable[..., Tensor]]
-    _rate: ClassVar[Callable[..., Tensor]]
+    _constrained: ClassVar[_Rate]
+    _rate: ClassVar[_Rate]
 
     def __init__(
         self,
@@ -292,28 +298,15 @@ class OperatingPoint(_AtThresholds):
         self._start_at(Thresholds(values, even=bool(steps)))
 
     def _of(self, *counts: Tensor) -> Tensor:
-        kind = type(self)
-        enough = ops.greater_equal(kind._constrained(*counts), float(self.value))
-        rates = kind._rate(*counts)
+        enough = ops.greater_equal(_rate_of(counts, self._constrained), float(self.value))
+        rates = _rate_of(counts, self._rate)
         return ops.reduce_max(ops.where(enough, rates, ops.zeros_like(rates)))
 
 
-def recalls(right: Tensor, wrong: Tensor, _: Tensor, missed: Tensor) -> Tensor:
-    """Return what part of the true targets is found, which is the sensitivity too."""
-    del wrong
-    return ops.divide_no_nan(right, right + missed)
-
-
-def precisions(right: Tensor, wrong: Tensor, _: Tensor, missed: Tensor) -> Tensor:
-    """Return what part of the positive predictions is right."""
-    del missed
-    return ops.divide_no_nan(right, right + wrong)
-
-
-def specificities(right: Tensor, wrong: Tensor, left: Tensor, missed: Tensor) -> Tensor:
-    """Return what part of the false targets is left alone."""
-    del right, missed
-    return ops.divide_no_nan(left, left + wrong)
+def _rate_of(counts: Sequence[Tensor], rate: _Rate) -> Tensor:
+    """Return a rate of the counts of `ALL`, 0 where there are none."""
+    part, rest = (counts[ALL.index(condition)] for condition in rate)
+    return ops.divide_no_nan(part, part + rest)
 
 
 class SensitivityAtSpecificity(OperatingPoint):
@@ -337,7 +330,7 @@ class SensitivityAtSpecificity(OperatingPoint):
         0.5
     """
 
-    _argument, _constrained, _rate = "specificity", specificities, recalls
+    _argument, _constrained, _rate = "specificity", _SPECIFICITY, _RECALL
 
     def __init__(
         self,
@@ -371,7 +364,7 @@ class SpecificityAtSensitivity(OperatingPoint):
         0.6667
     """
 
-    _argument, _constrained, _rate = "sensitivity", recalls, specificities
+    _argument, _constrained, _rate = "sensitivity", _RECALL, _SPECIFICITY
 
     def __init__(
         self,
@@ -405,7 +398,7 @@ class PrecisionAtRecall(OperatingPoint):
         0.5
     """
 
-    _argument, _constrained, _rate = "recall", recalls, precisions
+    _argument, _constrained, _rate = "recall", _RECALL, _PRECISION
 
     def __init__(
         self,
@@ -439,7 +432,7 @@ class RecallAtPrecision(OperatingPoint):
         1.0
     """
 
-    _argument, _constrained, _rate = "precision", precisions, recalls
+    _argument, _constrained, _rate = "precision", _PRECISION, _RECALL
 
     def __init__(
         self,

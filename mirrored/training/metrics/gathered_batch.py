@@ -9,7 +9,7 @@ from typing import Any
 
 from mirrored import devices
 from mirrored.distribute import get_replica_context
-from mirrored.distribute.context import ReplicaContext, outside_scopes
+from mirrored.distribute.context import outside_scopes
 from mirrored.distribute.global_batch import GlobalBatch, assumed_replicas, global_batch
 from mirrored.distribute.on_read_variables import writing_once
 from mirrored.distribute.per_replica import select
@@ -19,6 +19,7 @@ from mirrored.ops.activations import remember
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import only
 from mirrored.ops.tensor_views import masked
+from mirrored.training.metrics.quotient import share_of_batch
 
 # A target, a prediction, and the weights, or None.
 Arguments = tuple[Any, Any, Any]
@@ -36,7 +37,7 @@ def parted(calls: Iterable[MetricCall]) -> tuple[dict[int, MetricCall], dict[int
         The calls by their numbers. None needs more than a shard where that is the batch, or in a
         loop that `fit` or `evaluate` does not run.
     """
-    is_part = _part_of_batch() is not None
+    is_part = _has_part_of_batch()
     groups: tuple[dict[int, MetricCall], dict[int, MetricCall]] = ({}, {})
     for number, (metric, arguments) in enumerate(calls):
         of_shard = not (is_part and metric._needs_whole_batch(*arguments[:2]))
@@ -44,24 +45,14 @@ def parted(calls: Iterable[MetricCall]) -> tuple[dict[int, MetricCall], dict[int
     return groups
 
 
-def _part_of_batch() -> tuple[ReplicaContext, GlobalBatch] | None:
-    """Return which of several replicas this is, and of which batch it has a part.
+def _has_part_of_batch() -> bool:
+    """Whether this is one of several replicas of a step that `fit` or `evaluate` runs.
 
-    None where it has no part of one: the steps that `fit` and `evaluate` run have, unless they are
-    only analysed.
+    Of a step that is only analysed it is not.
     """
-    context, batch = get_replica_context(), global_batch()
+    context = get_replica_context()
     is_alone = context is None or context.num_replicas_in_sync == 1
-    if context is None or batch is None or is_alone or assumed_replicas() is not None:
-        return None
-    return context, batch
-
-
-def _required_part() -> tuple[ReplicaContext, GlobalBatch]:
-    part = _part_of_batch()
-    if part is None:
-        raise RuntimeError("Only replicas of a step that `fit` runs have parts of a batch.")
-    return part
+    return not is_alone and global_batch() is not None and assumed_replicas() is None
 
 
 def call_once(calls: Iterable[MetricCall], function: Callable[..., Any]) -> list[Any]:
@@ -70,13 +61,14 @@ def call_once(calls: Iterable[MetricCall], function: Callable[..., Any]) -> list
     The replicas meet here. What the function writes to variables is written once for all of them.
 
     Args:
-        calls: The metrics of this replica, each with its arguments.
+        calls: The metrics of this replica that need the whole batch, each with its arguments.
         function: Called as `function(metric, y_true, y_pred, sample_weight)`.
 
     Returns:
         What it returned for each metric, the same on all replicas.
     """
-    context, batch = _required_part()
+    context: Any = get_replica_context()
+    batch: Any = global_batch()
     columns = _Columns()
     taken = [(metric, [columns.take(argument) for argument in values]) for metric, values in calls]
 
@@ -102,8 +94,7 @@ def statistics_of(calls: Sequence[MetricCall]) -> list[tuple[Tensor, Tensor]]:
     of_batch, of_shard = parted(calls)
     statistics = {i: metric.statistics(*values) for i, (metric, values) in of_shard.items()}
     if of_batch:
-        context, batch = _required_part()
-        share = batch.share(context.replica_id_in_sync_group)
+        share = share_of_batch()
         whole = call_once(of_batch.values(), lambda metric, *values: metric.statistics(*values))
         for number, (total, count) in zip(of_batch, whole, strict=True):
             statistics[number] = total * share, count * share
