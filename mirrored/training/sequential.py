@@ -148,7 +148,9 @@ class Sequential(Model):
         Raises:
             NotImplementedError: A layer does not say what it is made of.
         """
-        config = {**shared_config(self), "layers": [serialized(layer) for layer in self.__listed]}
+        begin = [tensor.node.callee for tensor in self.__state__.inputs]
+        layers = [*(layer for layer in begin if isinstance(layer, InputLayer)), *self._layer_chain]
+        config = {**shared_config(self), "layers": [serialized(layer) for layer in layers]}
         if self.__state__.inputs:
             config["build_input_shape"] = tuple(self.__state__.inputs[0]._shape)
         return config
@@ -256,12 +258,6 @@ class Sequential(Model):
     def layers(self) -> list[Layer]:
         """The layers in order, without the input's, as in Keras."""
         return list(self._layer_chain)
-
-    @property
-    def __listed(self) -> list[Layer]:
-        """The layers in order, with the input's where there is one."""
-        begin = [tensor.node.callee for tensor in self.__state__.inputs]
-        return [*(layer for layer in begin if isinstance(layer, InputLayer)), *self._layer_chain]
 
     def __begin_at(self, layer: InputLayer) -> None:
         if self._layer_chain or self.__state__.begin is not None:

@@ -31,7 +31,7 @@ from mirrored.variables.tracking import Tracker, Watched
 
 GLOBAL_STATE = "global_random_state"  # The name in the file.
 ROOT = "root"  # Whose attributes are named as if they were the checkpoint's own.
-_STATES = (Generator, SeedVariable)  # Whose state is a variable.
+_STATES: tuple[type[Any], ...] = (Generator, SeedVariable)  # Whose state is a variable.
 _KINDS = (Variable, Layer, Optimizer, Metric, SeedGenerator, *_STATES, PositionedIterator)
 
 # What has a state that is a few numbers: a stream of random ones, an iterator over a dataset.
@@ -317,24 +317,14 @@ def _of_layer(name: str, layer: Layer, some: bool) -> Part:
     layers = list(walk(layer))
     if not is_whole:  # Names of later layers are not known: an unbuilt one may make some.
         layers = list(itertools.takewhile(lambda inner: inner.built, layers))
-    generators = named_by_place(
-        (f"{name}/{place(index, inner)}.seed_generator", generator)
-        for index, inner in enumerate(layers)
-        for generator in find(vars(inner).values(), SeedGenerator)
-    )
-    states = named_by_place(
-        (f"{name}/{place(index, inner)}.generator", generator.state)
-        for index, inner in enumerate(layers)
-        for generator in _with_variables(inner)
-    )
+    streams: list[tuple[str, Any]] = []
+    for index, inner in enumerate(layers):
+        prefix, values = f"{name}/{place(index, inner)}", vars(inner).values()
+        for kind in _STATES:
+            streams += [(f"{prefix}.generator", held.state) for held in find(values, kind)]
+        streams += [(f"{prefix}.seed_generator", held) for held in find(values, SeedGenerator)]
     weights = {f"{name}/{key}": weight for key, weight in named_weights(layers).items()}
-    return Part(name, {**weights, **states, **generators}, is_whole=is_whole)
-
-
-def _with_variables(owner: object) -> list[Generator | SeedVariable]:
-    """Return the streams in an object's attributes whose state is a variable."""
-    values = vars(owner).values()
-    return [*find(values, Generator), *find(values, SeedVariable)]
+    return Part(name, {**weights, **named_by_place(streams)}, is_whole=is_whole)
 
 
 def _named(name: str, variables: Iterable[Variable]) -> dict[str, Variable | Stateful]:

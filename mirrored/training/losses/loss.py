@@ -207,7 +207,8 @@ class Loss(_overrides.Subclassable, Configured):
         """
         if self.reduction == Reduction.SUM:
             return sum_of_values(self, values, mask, sample_weight), not values.shape
-        if self.__has_divisor(mask, sample_weight):
+        by_weights = self.reduction == BY_WEIGHTS and sample_weight is not None
+        if mask is not None or by_weights:  # Else the mean is over examples.
             return self.__divided(values, mask, sample_weight)
         return (None, False) if values.shape else (_weighed(values, None, sample_weight), True)
 
@@ -229,10 +230,6 @@ class Loss(_overrides.Subclassable, Configured):
         if own is None or carried is None:
             return carried if own is None else own
         return ops.logical_and(own, carried)
-
-    def __has_divisor(self, mask: Tensor | None, sample_weight: Any) -> bool:
-        """Whether the mean is over what `__divided` counts, not over examples."""
-        return mask is not None or (self.reduction == BY_WEIGHTS and sample_weight is not None)
 
     def __divided(
         self, values: Tensor, mask: Tensor | None, sample_weight: Any

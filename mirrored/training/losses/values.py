@@ -186,20 +186,6 @@ def weighted(values: Tensor, sample_weight: Any) -> Tensor:
     return values * weights
 
 
-def weighted_means(values: Tensor, sample_weight: Any) -> Tensor:
-    """Return the means over all axes but the first of the values times their weights.
-
-    Raises:
-        ValueError: The weights' shape does not fit.
-    """
-    if sample_weight is None:
-        return mean_of_rest(values)
-    weights = example_weights(sample_weight, values)
-    if weights.ndim > 1:
-        return mean_of_rest(values * weights)
-    return mean_of_rest(values) * weights
-
-
 def of_examples(values: Tensor, y_pred: Tensor, sample_weight: Any) -> Tensor:
     """Return the weighted loss of each example, given what a loss's `call` returned.
 
@@ -208,7 +194,12 @@ def of_examples(values: Tensor, y_pred: Tensor, sample_weight: Any) -> Tensor:
     """
     if not values.shape:
         values = ops.broadcast_to(values, y_pred.shape[:1])
-    return weighted_means(values, sample_weight)
+    if sample_weight is None:
+        return mean_of_rest(values)
+    weights = example_weights(sample_weight, values)
+    if weights.ndim > 1:
+        return mean_of_rest(values * weights)
+    return mean_of_rest(values) * weights
 
 
 def example_weights(sample_weight: Any, values: Tensor, axes: int | None = None) -> Tensor:

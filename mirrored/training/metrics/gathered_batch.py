@@ -40,7 +40,7 @@ def parted(calls: Iterable[MetricCall]) -> tuple[dict[int, MetricCall], dict[int
     is_part = _has_part_of_batch()
     groups: tuple[dict[int, MetricCall], dict[int, MetricCall]] = ({}, {})
     for number, (metric, arguments) in enumerate(calls):
-        of_shard = not (is_part and metric._needs_whole_batch(*arguments[:2]))
+        of_shard = not is_part or not (metric._is_custom or metric._mixes_examples(*arguments[:2]))
         groups[of_shard][number] = metric, arguments
     return groups
 

@@ -189,17 +189,15 @@ class Metric(Part, _overrides.Subclassable, Configured):
         parts = [own, *(metric.variables for metric in find(vars(self).values(), Metric, self))]
         return list({id(variable): variable for part in parts for variable in part}.values())
 
-    def _needs_whole_batch(self, y_true: Any, y_pred: Any) -> bool:
-        """Return whether shards of a batch do not add up to it: in `fit` they are gathered.
+    def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
+        """Return whether an example's part of the result depends on other examples of the batch.
+
+        Then shards do not add up to their batch: in `fit` they are gathered.
 
         Args:
             y_true: The targets, of a shard.
             y_pred: The predictions.
         """
-        return self._is_custom or self._mixes_examples(y_true, y_pred)
-
-    def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
-        """Return whether an example's part of the result depends on other examples of the batch."""
         return False
 
     def update_state(self, *args: Any, **kwargs: Any) -> Any:
