@@ -232,7 +232,10 @@ def _add(diagram: Diagram, model: Model, expand: bool, shown: _Shown) -> list[An
         elif callee not in diagram.boxes:
             diagram.boxes[callee] = _lines(callee, shown)
             inner.append(callee)
-    for source, target in _edges(model, callees, expand):
+    for (source, output), (target, place) in _edges(model, callees):
+        if expand:
+            source = _innermost(source, "outputs", output)
+            target = _innermost(target, "inputs", place)
         if source is not target and (source, target) not in diagram.edges:
             diagram.edges.append((source, target))
     return inner
@@ -245,37 +248,24 @@ def _callees(model: Model) -> list[Any]:
     return list(model.layers) if isinstance(model, Sequential) else [model]
 
 
-def _edges(model: Model, callees: list[Any], expand: bool) -> Iterator[tuple[Any, Any]]:
-    part = None if model.__state__.graph is None else model.__state__.graph.part
-    if part is None:
-        for source, target in itertools.pairwise(callees):
-            yield (_end(source, 0), _begin(target, 0)) if expand else (source, target)
+def _edges(model: Model, callees: list[Any]) -> Iterator[tuple[tuple[Any, int], tuple[Any, int]]]:
+    """Yield the edges: a callee with the number of its output, and one with that of its input."""
+    if model.__state__.graph is None:
+        yield from (((source, 0), (target, 0)) for source, target in itertools.pairwise(callees))
         return
-    for node in (node for group in part.order.by_depth for node in group):
+    for node in (node for group in model.__state__.graph.part.order.by_depth for node in group):
         for index, tensor in enumerate(node.inputs):
-            source, target = tensor.node.callee, node.callee
-            if expand:
-                source, target = _end(source, tensor.index), _begin(target, index)
-            yield source, target
+            yield (tensor.node.callee, tensor.index), (node.callee, index)
 
 
-def _end(callee: Any, index: int) -> Any:
-    """Return the layer that makes an output, within models."""
+def _innermost(callee: Any, side: str, index: int) -> Any:
+    """Return the layer within models that takes one of their inputs, or makes an output."""
     while isinstance(callee, Model) and _callees(callee) != [callee]:
         if callee.__state__.graph is None:
-            callee = callee.layers[-1]
+            callee = callee.layers[0 if side == "inputs" else -1]
         else:
-            tensor = callee.outputs[index]
+            tensor = getattr(callee, side)[index]
             callee, index = tensor.node.callee, tensor.index
-    return callee
-
-
-def _begin(callee: Any, index: int) -> Any:
-    """Return the layer that takes an input, within models."""
-    while isinstance(callee, Model) and _callees(callee) != [callee]:
-        callee = (
-            callee.layers[0] if callee.__state__.graph is None else callee.inputs[index].node.callee
-        )
     return callee
 
 

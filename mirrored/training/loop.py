@@ -181,34 +181,29 @@ def _train(
 
     Return how many there were, the one included whose loss was not finite; and its error.
     """
-    done = 0
-
-    def take(rows: list[Any], examples: int) -> None:
-        nonlocal done
-        done += len(rows)
-        means.add(rows, examples)
+    first = means.steps
 
     def where(step: int) -> str:
-        return f"step {before + begun + step + 1} {epoch}"
+        return f"step {before + done + step + 1} {epoch}"
 
     # More than once only where an interrupt did not end the program.
-    while done < span.count and not (done and is_ending()):
+    while (done := means.steps - first) < span.count and not (done and is_ending()):
         if failed:  # A save that a thread has made.
             raise_failed()
         if joining is not None and before + done:
             joining.meet(before + done, steps.reform)
-        begun, left = done, span.after(done) if done else span
+        left = span.after(done) if done else span
         try:
             with guard.step():
-                steps.train(left, where, take, lambda: not (guard.pending or is_ending()))
+                steps.train(left, where, means.add, lambda: not (guard.pending or is_ending()))
         except WorkersChangedError:
             span = steps.shared_again(span)
             if not span.size:  # Only the others had rows of it.
                 return span.count, None
         except NonFiniteLossError as error:
-            return done, error
-        except Exception as error:
-            vars(error).setdefault("training_step", where(done - begun))  # Other workers hear it.
+            return means.steps - first, error
+        except Exception as error:  # Other workers hear of the step.
+            vars(error).setdefault("training_step", where(means.steps - first - done))
             raise
     return done, None
 
@@ -239,14 +234,8 @@ def _retaken(
 
 
 def _test(steps: Steps, span: Span, means: EpochLogs) -> None:
-    done = 0
-
-    def add(rows: list[Any], examples: int) -> None:
-        nonlocal done
-        done += len(rows)
-        means.add(rows, examples)
-
-    _retaken(steps, steps.test, span, add, lambda: done)
+    first = means.steps
+    _retaken(steps, steps.test, span, means.add, lambda: means.steps - first)
 
 
 # ---------------------------------------------------------------------------- evaluate, predict

@@ -22,10 +22,11 @@ class EpochLogs(ABC):
     """What logs show of the steps of an epoch so far.
 
     Attributes:
+        steps: The number of steps that were added.
         examples: The number of examples so far.
     """
 
-    examples = 0
+    steps = examples = 0
 
     def add(self, rows: list[Any], examples: int) -> None:
         """Add global batches of one size.
@@ -34,6 +35,7 @@ class EpochLogs(ABC):
             rows: For each what its step left: numbers, or values by name of a custom step.
             examples: How many examples each has.
         """
+        self.steps += len(rows)
         self.examples += examples * len(rows)
 
     @abstractmethod

@@ -46,7 +46,11 @@ class CallbackList(Callback):
         if add_history and self.history is None:
             self.callbacks.append(History())
         if add_progbar:
-            self._add_progbar()
+            # What draws is imported when something is to be drawn: importing us stays fast.
+            from mirrored.training.callbacks.progbar_logger import ProgbarLogger
+
+            if not any(isinstance(callback, ProgbarLogger) for callback in self.callbacks):
+                self.callbacks.append(ProgbarLogger())
         if params:
             self.set_params(params)
         if model is not None:
@@ -62,13 +66,6 @@ class CallbackList(Callback):
     def look_at_losses(self) -> bool:
         """Whether there is a callback that ends training where a loss is not finite."""
         return any(callback.ends_on_non_finite for callback in self.callbacks)
-
-    def _add_progbar(self) -> None:
-        # What draws is imported when something is to be drawn: importing us stays fast.
-        from mirrored.training.callbacks.progbar_logger import ProgbarLogger
-
-        if not any(isinstance(callback, ProgbarLogger) for callback in self.callbacks):
-            self.callbacks.append(ProgbarLogger())
 
     def append(self, callback: Callback) -> None:
         """Add a callback, called after the others."""

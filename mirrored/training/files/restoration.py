@@ -203,7 +203,7 @@ def match(
     parts: list[Part],
     specs: Specs,
     aliases: Mapping[str, Any],
-    restored: Restored | None = None,
+    before: Restored,
 ) -> Matches:
     """Find out which objects a file has a state of; nothing is changed, and no tensor is read.
 
@@ -212,9 +212,8 @@ def match(
         parts: The objects.
         specs: Shapes and dtypes of the file's tensors.
         aliases: The other names of these.
-        restored: What was restored before, which stays as it is.
+        before: What was restored before, which stays as it is.
     """
-    before = Restored() if restored is None else restored
     problems = _problems_of_file(specs, aliases)
     raise_differences(noun, problems, CHECKPOINT.owner)
     places = {key: key for key in specs if key != GLOBAL_STATE} | dict(aliases)
@@ -256,7 +255,7 @@ def restore(
     matches: Matches,
     parts: list[Part],
     tensors: Mapping[str, np.ndarray],
-    restored: Restored | None = None,
+    done: Restored,
 ) -> None:
     """Give objects their state from a file, on every replica; all of them or none.
 
@@ -266,9 +265,8 @@ def restore(
         matches: What `match` returned.
         parts: The objects.
         tensors: The values by name, with those of the global random streams where these are set.
-        restored: What was restored before; what is restored now is added.
+        done: What was restored before; what is restored now is added.
     """
-    done = Restored() if restored is None else restored
     optimizers = [entry.optimizer for entry, _ in matches.parts if entry.optimizer is not None]
     with variable_writes, slots_undone_on_failure(optimizers):
         for part, variables in matches.parts:

@@ -23,7 +23,7 @@ from mirrored.training.files.checkpoint_state import (
     find_parts,
     named_slots,
 )
-from mirrored.training.files.restoration import match, restore
+from mirrored.training.files.restoration import Restored, match, restore
 from mirrored.training.files.tensor_file import Specs
 
 
@@ -267,7 +267,7 @@ def test_slots_of_which_one_is_missing() -> None:
     lost = next(key for key in tensors if "/slots/" in key)
     del tensors[lost]
     with pytest.raises(WeightsFileError, match=f"no '{lost}'"):
-        match("file", parts, specs(tensors), {})
+        match("file", parts, specs(tensors), {}, Restored())
 
 
 def test_slots_are_made_and_those_beside_begin_anew() -> None:
@@ -280,7 +280,7 @@ def test_slots_are_made_and_those_beside_begin_anew() -> None:
 
     fresh = mr.optim.SGD(0.1, momentum=0.9)
     for used, others in ((optimizer, parts), (fresh, find_parts({"a": a, "b": b, "sgd": fresh}))):
-        restore(match("file", others, specs(tensors), {}), others, tensors)
+        restore(match("file", others, specs(tensors), {}, Restored()), others, tensors, Restored())
         slots = {id(variable): float(slot) for variable, (slot,) in used.slots.snapshot().values()}
         assert slots[id(a)] == pytest.approx(-0.1)
         assert slots.get(id(b), 0.0) == 0.0
@@ -477,8 +477,8 @@ def test_any_structure_comes_back(data: st.DataObject) -> None:
 
     tensors = arrays(find_parts({"tree": variables(tree, True)}))
     fresh = find_parts({"tree": variables(tree, False), "z": mr.Variable(7)})
-    matches = match("file", fresh, specs(tensors), {})
-    restore(matches, fresh, tensors)
+    matches = match("file", fresh, specs(tensors), {}, Restored())
+    restore(matches, fresh, tensors, Restored())
     assert (matches.missing, matches.unused) == (["z"], [])
     for key, array in arrays(fresh).items():
         expected = tensors.get(key, np.array(7, np.int32))
