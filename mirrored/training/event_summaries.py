@@ -223,13 +223,22 @@ def scalar(
         >>> bool(mr.summary.scalar("loss", 0.5, step=1))  # There is no writer.
         False
     """
+    return _write(name, data, step, "scalars", description, as_scalar)
 
-    def value(array: NDArray[Any]) -> NDArray[Any]:
-        if array.shape:
-            raise ValueError(f"Expected scalar shape, saw shape: {array.shape}.")
-        return np.asarray(array, np.float32)
 
-    return _write(name, data, step, "scalars", description, value)
+def as_scalar(data: Any) -> NDArray[np.float32]:
+    """Return a number as scalars are written.
+
+    Args:
+        data: What NumPy makes an array of.
+
+    Raises:
+        ValueError: It is no scalar.
+    """
+    number = np.asarray(data, np.float32)
+    if number.shape:
+        raise ValueError(f"Expected scalar shape, saw shape: {number.shape}.")
+    return number
 
 
 def histogram(

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
-
 from mirrored._files import goes_on, writer_of
 from mirrored._numbers import check_count
 from mirrored._types import PathLike
 from mirrored.training.callbacks.callback import Callback, Logs
 from mirrored.training.event_summaries import (
     SummaryWriter,
+    as_scalar,
     create_file_writer,
     create_noop_writer,
     histogram,
@@ -200,10 +199,7 @@ class TensorBoard(Callback):
 def _add(writer: SummaryWriter, values: Logs, step: int) -> None:
     for key, value in values.items():
         # As `summary.scalar` does, without the tensors that cost more than a short step.
-        number = np.asarray(value, np.float32)
-        if number.shape:
-            raise ValueError(f"Expected scalar shape, saw shape: {number.shape}.")
-        writer.add(step, key, number, "scalars", None)
+        writer.add(step, key, as_scalar(value), "scalars", None)
 
 
 def _check_not_asked(**arguments: tuple[Any, str]) -> None:

@@ -6,6 +6,7 @@ with the model, and all new values are read, before the first is written: so a f
 fit changes nothing.
 """
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, MutableMapping
@@ -222,12 +223,12 @@ class Target(NamedTuple):
 
 
 class Plan:
-    """What a file has for a model; as a context it takes back what was set before a failure.
+    """What a file has for a model.
 
     Attributes:
         targets: The variables that get a value.
         problems: The parts that do not fit the file, each with why.
-        undo: Variables that parts have loaded by themselves, with the values before.
+        undo: Takes back what parts have loaded by themselves, unless it is emptied.
         late: What sets variables to their initial values, by identity, where the file has none.
     """
 
@@ -235,20 +236,7 @@ class Plan:
         self.late = {id(variable): start for variable, start in late}
         self.targets: list[Target] = []
         self.problems: list[tuple[Any, Exception]] = []
-        self.undo: list[tuple[Variable, Any]] = []
-
-    def take_back(self, first: int = 0) -> None:
-        """Set variables that parts have loaded to their values before, from a number on."""
-        for variable, value in self.undo[first:]:
-            variable.assign(value)
-        del self.undo[first:]
-
-    def __enter__(self) -> None:
-        """Begin."""
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            self.take_back()
+        self.undo = contextlib.ExitStack()
 
 
 # ---------------------------------------------------------------------------- saving
@@ -393,7 +381,7 @@ def load_state(
     """
     plan = Plan(late)
     model_places = places(model, skipped_objects)
-    with variable_writes, slots_undone_on_failure([getattr(model, "optimizer", None)]), plan:
+    with variable_writes, slots_undone_on_failure([getattr(model, "optimizer", None)]), plan.undo:
         for place in model_places:
             _plan_part(plan, place, reader.group(place.path), model, is_new)
         if plan.problems:
@@ -402,34 +390,36 @@ def load_state(
                 raise WeightsFileError(f"{reader.noun} does not fit the model. {text}")
             warn_caller(text)
         values = ((target.variable, _value(target)) for target in plan.targets)
-        if not is_new:
+        if is_new:
+            for variable, value in values:
+                variable.assign(value)
+                plan.late.pop(id(variable), None)
+            for start in plan.late.values():
+                start()
+            _set_streams(model_places, reader)
+        else:
             assign_together(values)
-            return
-        for variable, value in values:
-            variable.assign(value)
-            plan.late.pop(id(variable), None)
-        for start in plan.late.values():
-            start()
-        _set_streams(model_places, reader)
+        plan.undo.pop_all()
 
 
 def _plan_part(plan: Plan, place: Place, group: ReadGroup, model: "Model", is_new: bool) -> None:
     """Compare a part of the model with the file's arrays of it."""
-    owner, first = place.owner, len(plan.undo)
+    owner = place.owner
     try:
         if _is_usual(owner, "load_own_variables"):
             plan.targets += _targets(owner, group, model, is_new)
             return
-        variables: list[Variable] = owner.variables
-        for variable in variables:
-            plan.late.pop(id(variable), lambda: None)()
-        plan.undo += [(variable, variable.numpy()) for variable in variables]
-        owner.load_own_variables(group)
+        with contextlib.ExitStack() as undo:
+            variables: list[Variable] = owner.variables
+            for variable in variables:
+                plan.late.pop(id(variable), lambda: None)()
+                undo.callback(variable.assign, variable.numpy())
+            owner.load_own_variables(group)
+            plan.undo.push(undo.pop_all())
     except WeightsFileError:
         raise
     except Exception as error:
         plan.problems.append((owner, error))
-        plan.take_back(first)
 
 
 def _targets(owner: Owner, group: ReadGroup, model: "Model", is_new: bool) -> list[Target]:
