@@ -85,7 +85,10 @@ class Windowed(Following):
             if failed is not None:
                 return failed
             form = form or Form(rows[0])
-            return self._window(form, rows, specs)
+            leaves = [form.leaves(row, "An element of `window`") for row in rows]
+            parts = [None] * len(leaves[0]) if specs is None else _nest.flatten(specs)
+            columns = zip(zip(*leaves, strict=True), parts, strict=True)
+            return form.pack([self._as_dataset(Listed(*column)) for column in columns])
 
         while True:
             met += itertools.islice(elements, self._span - len(met))
@@ -95,14 +98,6 @@ class Windowed(Following):
             for _ in itertools.islice(elements, max(self._shift - len(met), 0)):
                 pass
             del met[: self._shift]
-
-    def _window(self, form: Form, rows: list[Element], specs: Any) -> Element:
-        leaves = [form.leaves(row, "An element of `window`") for row in rows]
-        parts = [None] * len(leaves[0]) if specs is None else _nest.flatten(specs)
-        columns = zip(*leaves, strict=True)
-        return form.pack(
-            [self._as_dataset(Listed(*pair)) for pair in zip(columns, parts, strict=True)]
-        )
 
     def specs(self) -> Any:
         """Return those of datasets of the elements' parts."""

@@ -15,7 +15,7 @@ from typing import Any
 from mirrored._logging import logger
 from mirrored.backends import product_settings
 from mirrored.workers.host_memory import check_room, hold_files, remove_left_behind
-from mirrored.workers.launch import INSTALL, Launch, abort_at_exit, is_mpi_loaded, launch, load_mpi
+from mirrored.workers.launch import INSTALL, abort_at_exit, is_mpi_loaded, launch, load_mpi
 from mirrored.workers.worker import DEADLINE, Workers
 
 _lock = threading.Lock()
@@ -70,7 +70,9 @@ def _connect(deadline: float) -> Workers:
         )
         return Workers()
     if mpi.COMM_WORLD.Get_size() == 1 and mpi.Comm.Get_parent() == mpi.COMM_NULL:
-        logger.debug("One worker: %s", _who_started_one(launched))
+        alone = "MPI is loaded, and has no other process."
+        started = alone if launched is None else f"{launched.launcher} started one process."
+        logger.debug("One worker: %s", started)
         return Workers()
     hold_files()
     return _connect_by(mpi, deadline)
@@ -99,12 +101,6 @@ def _connect_by(mpi: object, deadline: float) -> Workers:
             "" if threads is None else f"; matrix products use {threads} thread(s) each",
         )
     return workers
-
-
-def _who_started_one(launched: Launch | None) -> str:
-    if launched is None:
-        return "MPI is loaded, and has no other process."
-    return f"{launched.launcher} started one process."
 
 
 # By these users say how many threads the BLAS uses.

@@ -67,8 +67,6 @@ class Call(NamedTuple):
 
     def __str__(self) -> str:
         """Return what errors call it."""
-        of = " ".join(str(part) for part in (*self._size(), self.dtype) if part != "")
+        size = "" if self.size == ANY or not self.dtype else str(self.size)
+        of = f"{size} {self.dtype}".strip()
         return f"call {self.number}, {self.kind}{f' of {of}' if of else ''} ({self.label})"
-
-    def _size(self) -> tuple[int, ...]:
-        return () if self.size == ANY or not self.dtype else (self.size,)

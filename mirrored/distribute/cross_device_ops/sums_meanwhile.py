@@ -5,6 +5,7 @@ has the figures.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -143,23 +144,14 @@ def _end(xp: Any, out: Any, x: Any, *_: Any, wait: Callable[[], None]) -> None:
         xp.copyto(out, x)
 
 
-# Strategies alone call them: they are not in the table of ops.
-_BEGIN = Op(
-    name="CollectiveReduceV2",
+# Makes an op that all workers call. Strategies alone do: it is not in the table of ops.
+worker_op = partial(
+    Op,
     infer=lambda x, *_, **__: x,
     may_alias=(0,),
-    kernel=_begin,
-    whole=True,
-    stateful=True,
-    ordered=True,
-    early=True,
-)
-_END = Op(
-    name="_CollectiveWait",
-    infer=lambda x, *_, **__: x,
-    may_alias=(0,),
-    kernel=_end,
     whole=True,
     stateful=True,
     ordered=True,
 )
+_BEGIN = worker_op(name="CollectiveReduceV2", kernel=_begin, early=True)
+_END = worker_op(name="_CollectiveWait", kernel=_end)

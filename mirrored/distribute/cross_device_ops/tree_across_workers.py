@@ -17,10 +17,10 @@ from mirrored.distribute.cross_device_ops.across_workers import AcrossWorkers, s
 from mirrored.distribute.cross_device_ops.collectives import CrossDeviceOps, of_sum
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.distribute.cross_device_ops.reduction_to_one_device import sum_on
+from mirrored.distribute.cross_device_ops.sums_meanwhile import worker_op
 from mirrored.ops import IndexedSlices
 from mirrored.ops.add_n import join_subtrees, subtrees
 from mirrored.ops.hooks import only
-from mirrored.ops.op import Op
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor
 from mirrored.workers import Workers
@@ -94,12 +94,10 @@ def _add(left: Tensor, right: Tensor) -> Tensor:
     return sum_on([left, right], left._device)
 
 
-# Strategies alone call it: it is not in the table of ops. Its input is a worker's partial sums.
-_TREE_SUM = Op(
+# Its input is a worker's partial sums.
+_TREE_SUM = worker_op(
     name="CollectiveReduceV2",
     infer=lambda x, *_, size, **__: TensorSpec((size,), x.dtype),
+    may_alias=(),
     kernel=sum_over_workers,
-    whole=True,
-    stateful=True,
-    ordered=True,
 )
