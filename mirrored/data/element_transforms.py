@@ -365,25 +365,21 @@ class Scanned(Following):
 
     def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator of the results."""
-        state = self._states.initial
-        check = FormCheck()
+        state, label, check = self._states.initial, "What `scan_func` returned", FormCheck()
 
         def step(_: int, element: Element) -> Iterable[Element]:
             nonlocal state
-            state, result = self._next(state, element)
-            return (check(result, "What `scan_func` returned"),)
+            pair = self._states.call(state, element)
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise TypeError(
+                    "Invalid `scan_func`. `scan_func` should return a pair consisting of new state "
+                    f"and the output value but its return type is {type(pair)!r}. Received: "
+                    f"{pair!r:.200}."
+                )
+            state, result = self._states.following(pair[0]), to_element(pair[1], label)
+            return (check(result, label),)
 
         return results_of(elements, step, "scan", self.rng.call_draws(iteration))
-
-    def _next(self, state: Element, element: Element) -> tuple[Element, Element]:
-        pair = self._states.call(state, element)
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise TypeError(
-                "Invalid `scan_func`. `scan_func` should return a pair consisting of new state "
-                f"and the output value but its return type is {type(pair)!r}. Received: "
-                f"{pair!r:.200}."
-            )
-        return self._states.following(pair[0]), to_element(pair[1], "What `scan_func` returned")
 
 
 _SEEN_BEFORE = 10  # Of each class, where nobody says what there is: as TensorFlow has it.

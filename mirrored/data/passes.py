@@ -544,7 +544,6 @@ class _OrderOfArrays:
 
     def place(self, batches_read: int) -> list[int]:
         """Return the position after a number of batches of the pass."""
-        del batches_read  # Of all passes.
         return [min(self._row, self._size), *self._seeds.place(is_open=True)]
 
     def go_to(self, place: Sequence[int]) -> None:
@@ -624,7 +623,6 @@ class PassesOfWorkers(Passes):
 
     def read(self, most: int) -> Span | None:
         """Return the next batch; where this process has none of it, without rows."""
-        del most
         if not self.has_next():
             return None
         span, self._next = self._next, None

@@ -203,7 +203,6 @@ class ReplicaContext:
             >>> mr.MirroredStrategy().run(step).values[1].numpy()
             array([0, 1], dtype=int32)
         """
-        del options
         known = as_integer(axis)
         axis = axis if known is None else known
         local = [adopt(leaf, None) for leaf in _nest.flatten(value)]

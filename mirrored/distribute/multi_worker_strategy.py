@@ -423,7 +423,6 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             ValueError: The dataset's elements have no batch axis, or the strategy has
                 `on_worker_failure="replace"`.
         """
-        del options
         self._require_shared_data()
 
         def from_function() -> DistributedDataset:

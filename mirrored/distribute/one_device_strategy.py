@@ -45,7 +45,6 @@ class _SingleStrategy(Strategy):
     def _all_reduced(
         self, reduce_op: ReduceOp | str, values: Sequence[Any], options: Any = None
     ) -> Sequence[Sequence[Any]]:
-        del options
         ReduceOp.of(reduce_op)
         with only():
             return [[ops.identity(value)] for value in values]

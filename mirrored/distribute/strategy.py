@@ -149,13 +149,11 @@ class Strategy(StrategyBase, _overrides.Subclassable):
         """Who runs recorded steps: "threads", "serial" or "auto"."""
         return self._executor
 
-    def thread_pool(self, threads: int) -> ThreadPool | None:
+    def thread_pool(self, threads: int) -> ThreadPool:
         """Return the threads that run recorded steps, which start with the first of them.
 
         They belong to the strategy, so that one model after the other does not start new ones.
         """
-        if threads == 1:
-            return None
         if self._thread_pool is None or self._thread_pool.size != threads:
             self.__end_threads()
             self._thread_pool = ThreadPool(threads)
@@ -274,7 +272,6 @@ class Strategy(StrategyBase, _overrides.Subclassable):
             >>> float(strategy.run(lambda x: x + 1.0, args=(mr.constant(1.0),)))
             2.0
         """
-        del options
         if not isinstance(args, list | tuple):
             raise ValueError(f"positional args must be a list or tuple, got {type(args)}")
         if not callable(fn):
@@ -396,7 +393,6 @@ class Strategy(StrategyBase, _overrides.Subclassable):
             >>> [float(strategy.run(mr.reduce_sum, args=(x,))) for x in batches]
             [3.0, 3.0]
         """
-        del options
         return self._distributed(dataset)
 
     def _distributed(self, dataset: Any) -> DistributedDataset:
@@ -417,7 +413,6 @@ class Strategy(StrategyBase, _overrides.Subclassable):
             TypeError: It is no function, or what it returns cannot be iterated over.
             ValueError: The dataset's elements have no batch axis.
         """
-        del options
         context = InputContext(num_replicas_in_sync=self.num_replicas_in_sync)
         return distributed_from_function(self, dataset_fn, context)
 

@@ -158,7 +158,6 @@ class WorkerDataset(DistributedDataset):
         self, batches: KeptBatches, sharing: Sharing, join: Join, position: Position
     ) -> Generator[list[Any]]:
         """Yield what the replicas get in each step, until no worker has a batch."""
-        del position  # Each worker has another one.
         here = sharing[2]
         while self._agree(bool(some := batches.take(here))):
             like = self._like_spec() if batches.latest is None else batches.latest
