@@ -263,9 +263,7 @@ def set_simulated_gpus(count: int, memory_limit: float | None = None) -> None:
         4
     """
     limit = _checked_limit(memory_limit)
-    wanted = Simulation(
-        _checked_count(count, "count"), None if limit is None else int(limit * MEGABYTE)
-    )
+    wanted = Simulation(_checked_count(count), None if limit is None else int(limit * MEGABYTE))
     with registry.lock:
         if registry.simulation == wanted:
             return
@@ -342,16 +340,16 @@ def tensor_float_32_execution_enabled() -> bool:
     return product_settings.tensor_float_32_allowed()
 
 
-def _checked_count(value: object, name: str) -> int:
+def _checked_count(value: object) -> int:
     """Return a whole number from 0 that a user gave; else raise."""
     count = as_integer(value)
     if count is None or count < 0:
         raise InvalidArgumentError(
-            f"`{name}` must be a whole number, 0 or more. Received: {name}={value!r}"
+            f"`count` must be a whole number, 0 or more. Received: count={value!r}"
         )
     if count > MOST_SIMULATED:
         raise InvalidArgumentError(
-            f"At most {MOST_SIMULATED} simulated GPUs are possible. Received: {name}={value!r}"
+            f"At most {MOST_SIMULATED} simulated GPUs are possible. Received: count={value!r}"
         )
     return count
 

@@ -21,7 +21,7 @@ from mirrored.data.elements import (
     succeeded,
     to_element,
 )
-from mirrored.data.leaf_specs import public_specs
+from mirrored.data.leaf_specs import LeafSpec
 from mirrored.data.row_transforms import open_batches
 from mirrored.data.transform import Transform
 from mirrored.devices import Device
@@ -298,16 +298,8 @@ def _check_dataset(dataset: Any) -> None:
             f"A dataset must be iterable. Received: a {type(dataset).__name__}. Pass a "
             "mr.data.Dataset, or a list of batches."
         )
-    is_known = isinstance(dataset, DatasetBase) and dataset._transform.known
-    shapes = list(_shapes(public_specs(dataset._transform.specs()))) if is_known else []
-    if any(shape == () for shape in shapes):
-        raise unbatched(shapes)
-
-
-def _shapes(spec: Any) -> Iterator[Any]:
-    """Yield the shapes of a structure of specs, which are tuples themselves."""
-    if hasattr(spec, "shape"):
-        yield spec.shape
-    elif isinstance(spec, tuple | dict):
-        for part in spec.values() if isinstance(spec, dict) else spec:
-            yield from _shapes(part)
+    if isinstance(dataset, DatasetBase) and dataset._transform.known:
+        specs = _nest.flatten(dataset._transform.specs())
+        shapes = [spec.public().shape for spec in specs if isinstance(spec, LeafSpec)]
+        if any(shape == () for shape in shapes):
+            raise unbatched(shapes)
