@@ -60,6 +60,9 @@ class SyncOnReadVariable(DistributedVariable):
         strategy: The strategy whose replicas have the copies.
         copies: The copies, by replica.
 
+    Attributes:
+        kept: The copies of the replicas of all workers, as rows; None where no worker may die.
+
     Example:
         >>> import mirrored as mr
         >>> mr.config.experimental.set_simulated_gpus(2)
@@ -75,11 +78,10 @@ class SyncOnReadVariable(DistributedVariable):
         6.0
     """
 
-    __slots__ = ("_is_written", "_kept")
+    __slots__ = ("_is_written", "kept")
 
     def __init__(self, strategy: Any, copies: Sequence[DeviceVariable]) -> None:
-        # The copies of the replicas of all workers, in rows, where workers may die.
-        self._kept: DeviceVariable | None = None
+        self.kept: DeviceVariable | None = None
         self._is_written = False  # Whether replicas have written since these were gathered.
         super().__init__(strategy, copies)
 
@@ -92,14 +94,9 @@ class SyncOnReadVariable(DistributedVariable):
     # ------------------------------------------------------------------ the death of workers
 
     @property
-    def kept(self) -> DeviceVariable | None:
-        """The copies of the replicas of all workers, as rows; None where no worker may die."""
-        return self._kept
-
-    @property
     def is_kept_outside(self) -> bool:
         """Whether the code runs outside replicas, and workers may die."""
-        return self._kept is not None and not self._in_replica
+        return self.kept is not None and not self._in_replica
 
     def keep(self, rows: NDArray[Any] | None = None) -> None:
         """Keep what the replicas of all workers have from now on, in case that workers die.
@@ -112,12 +109,12 @@ class SyncOnReadVariable(DistributedVariable):
             count = self._strategy.num_replicas_in_sync
             rows = np.repeat(state.value[np.newaxis], count, axis=0)
         state = state._replace(value=rows, name=f"{self.name}/replicas")
-        self._kept = state.restored(self._copies[0].device)
+        self.kept = state.restored(self._copies[0].device)
 
     def rows(self) -> NDArray[Any]:
         """Return what the replicas of all workers have, a row for each."""
-        if self._kept is not None:
-            return np.array(self._kept.numpy(), order="C")
+        if self.kept is not None:
+            return np.array(self.kept.numpy(), order="C")
         return np.stack([copy.numpy() for copy in self._copies])  # Of the only worker.
 
     def total(self) -> NDArray[Any]:
@@ -127,7 +124,7 @@ class SyncOnReadVariable(DistributedVariable):
     def pop_written(self) -> bool:
         """Return whether replicas have written it since the last call, and it is kept."""
         is_written, self._is_written = self._is_written, False
-        return is_written and self._kept is not None
+        return is_written and self.kept is not None
 
     def take_over(self) -> None:
         """Give each replica its kept value after workers have died.
@@ -135,9 +132,9 @@ class SyncOnReadVariable(DistributedVariable):
         With another number of replicas, the first one gets the sum.
         """
         self._is_written = False
-        if self._kept is None:
+        if self.kept is None:
             return
-        strategy, rows = self._strategy, self._kept.numpy()
+        strategy, rows = self._strategy, self.kept.numpy()
         count = strategy.num_replicas_in_sync
         if len(rows) != count:
             rows = np.repeat(self._aggregated(rows)[np.newaxis], count, axis=0)
@@ -147,7 +144,7 @@ class SyncOnReadVariable(DistributedVariable):
         for copy, row in zip(self._copies, rows[strategy.first_replica :], strict=False):
             copy.assign(row)
         if count == len(self._copies):
-            self._kept = None  # The last worker has nobody to keep them for.
+            self.kept = None  # The last worker has nobody to keep them for.
 
     def _aggregated(self, values: Sequence[Any]) -> NDArray[Any]:
         """Return what the values of replicas are together, on the host."""
@@ -163,17 +160,17 @@ class SyncOnReadVariable(DistributedVariable):
 
     def _kept_pairs(self, method: str, value: Any) -> list[tuple[DeviceVariable, Prepared]]:
         """Return what a write outside replicas makes of the kept values."""
-        if self._kept is None or isinstance(value, DistributedValues):
+        if self.kept is None or isinstance(value, DistributedValues):
             return []
-        with only(), devices.device(self._kept.device):
-            value, count = adopt(value, self.dtype), self._kept.shape[0]
+        with only(), devices.device(self.kept.device):
+            value, count = adopt(value, self.dtype), self.kept.shape[0]
             rows = [value] * count
             if self.aggregation is VariableAggregation.SUM:
                 if writes_once():
                     rows[1:] = [ops.zeros(self.shape, self.dtype)] * (count - 1)
                 else:
                     rows = [self._share(number, value) for number in range(count)]
-            return self._kept.prepare(method, ops.stack(rows))
+            return self.kept.prepare(method, ops.stack(rows))
 
     def whole(self) -> VariableState:
         """Return the state of a variable with the aggregated value."""
@@ -248,9 +245,9 @@ class SyncOnReadVariable(DistributedVariable):
             op = ReduceOp[self.aggregation.name]
             return self._strategy.reduce(op, parts, axis=None)
         except WorkersChangedError:  # All workers that are left take this path.
-            if self._kept is None:
+            if self.kept is None:
                 raise
-            return adopt(self._aggregated(self._kept.numpy()), self.dtype)
+            return adopt(self._aggregated(self.kept.numpy()), self.dtype)
 
     @property
     def counts(self) -> bool:

@@ -32,7 +32,7 @@ from mirrored.workers.layout import Layout, Together, arrange, at_once
 from mirrored.workers.meeting import Meeting
 from mirrored.workers.notices import ENDED, FAILED, Notice, Notices, WorkersLost
 from mirrored.workers.ordered_sums import name_of
-from mirrored.workers.regrouping import AgreedOperations, require_deaths_seen, survivors
+from mirrored.workers.regrouping import agreed, require_deaths_seen, survivors
 from mirrored.workers.waiting import Waiting, processor_ticks, this_process
 from mirrored.workers.worker import Workers
 from mirrored.workers.worker_calls import ANY, Call
@@ -329,7 +329,7 @@ class MPIWorkers(Workers):
             if not is_done:  # From now on nobody gives terms to a sum.
                 result = self._meeting.finish_late()
                 is_done = result is not None
-            together = AgreedOperations(self._mpi, comm, self.deadline)
+            together = partial(agreed, self._mpi, comm, self.deadline)
             with suppress(WorkersLost):
                 self._join(arrange(self._mpi, comm, together), together)
                 everyone = self._layout.everyone
@@ -422,7 +422,7 @@ class MPIWorkers(Workers):
         everyone = self._layout.everyone
         accept = partial(self._connected, everyone, partial(everyone.Accept, port))
         try:
-            return AgreedOperations(self._mpi, everyone, self.deadline)(everyone, accept)
+            return agreed(self._mpi, everyone, self.deadline, everyone, accept)
         except WorkersLost:
             self._meet_again(is_done=True, result=None, is_agreed=True)
             return None
@@ -446,11 +446,11 @@ class MPIWorkers(Workers):
         mpi = self._mpi
         self._left += [self._layout, self._meeting, between]
         try:
-            together = AgreedOperations(mpi, between, self.deadline)
+            together = partial(agreed, mpi, between, self.deadline)
             # Open MPI 5.0.11 stays in `Merge` where another one revokes what it merges.
             merge = partial(self._connected, between, partial(between.Merge, high=is_new))
             everyone = together(between, merge)
-            together = AgreedOperations(mpi, everyone, self.deadline)
+            together = partial(agreed, mpi, everyone, self.deadline)
             self._join(arrange(mpi, everyone, together), together)
         except (WorkersLost, mpi.Exception):
             between.Revoke()  # Others may wait in it.

@@ -46,14 +46,14 @@ def survivors(mpi: Any, comm: Any, deadline: float, *, is_agreed: bool = False) 
         mpi: The module of MPI.
         comm: The communicator, in which nobody waits any longer.
         deadline: The seconds that the others have to come here.
-        is_agreed: Whether all come here from `AgreedOperations`, which has waited for them.
+        is_agreed: Whether all come here from `agreed`, which has waited for them.
 
     Raises:
         WorkerTimeoutError: They did not come.
     """
     comm.Revoke()
     # Open MPI's own wait in `Shrink` has no limit, and its `Ishrink` fails.
-    if not is_agreed:  # Others may come from `AgreedOperations`: they hear that it failed.
+    if not is_agreed:  # Others may come from `agreed`: they hear that it failed.
         with suppress(mpi.Exception):
             _wait(comm.Iagree(np.zeros(1, np.intc)), deadline)
     alive = comm.Shrink()
@@ -61,42 +61,35 @@ def survivors(mpi: Any, comm: Any, deadline: float, *, is_agreed: bool = False) 
     return alive
 
 
-class AgreedOperations:
-    """Calls operations of MPI, which succeed on all workers of a communicator or fail on all.
+def agreed(
+    mpi: Any, everyone: Any, deadline: float, comm: Any, operation: Callable[[], Any]
+) -> Any:
+    """Return the result of an operation of MPI, which succeeds on all workers or fails on all.
 
     Args:
         mpi: The module of MPI.
-        comm: The communicator.
-        deadline: The seconds that others have to come to each.
+        everyone: The communicator of these workers.
+        deadline: The seconds that others have to come.
+        comm: The communicator that the operation waits for.
+        operation: What all workers call.
+
+    Raises:
+        WorkersLost: It failed on one of them, since a worker died.
     """
-
-    def __init__(self, mpi: Any, comm: Any, deadline: float) -> None:
-        self._mpi, self._comm, self._deadline = mpi, comm, deadline
-
-    def __call__(self, comm: Any, operation: Callable[[], Any]) -> Any:
-        """Return the result of an operation.
-
-        Args:
-            comm: The communicator that it waits for.
-            operation: What all workers call.
-
-        Raises:
-            WorkersLost: It failed on one of them, since a worker died.
-        """
-        result, is_agreed = None, np.ones(1, np.intc)
-        try:
-            result = operation()
-        # MPI may return what a worker that has died sent in part; the agreement tells of its death.
-        except (self._mpi.Exception, pickle.UnpicklingError, EOFError):
-            is_agreed[0] = 0
-            comm.Revoke()  # Others may wait in it.
-        try:
-            _wait(self._comm.Iagree(is_agreed), self._deadline)
-        except self._mpi.Exception:
-            is_agreed[0] = 0
-        if not is_agreed[0]:
-            raise WorkersLost
-        return result
+    result, is_agreed = None, np.ones(1, np.intc)
+    try:
+        result = operation()
+    # MPI may return what a worker that has died sent in part; the agreement tells of its death.
+    except (mpi.Exception, pickle.UnpicklingError, EOFError):
+        is_agreed[0] = 0
+        comm.Revoke()  # Others may wait in it.
+    try:
+        _wait(everyone.Iagree(is_agreed), deadline)
+    except mpi.Exception:
+        is_agreed[0] = 0
+    if not is_agreed[0]:
+        raise WorkersLost
+    return result
 
 
 def _wait(request: Any, deadline: float) -> None:

@@ -1,6 +1,7 @@
 """Operations of MPI that fail on all workers or on none; `test_worker_deaths` has real deaths."""
 
 import pickle
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -53,7 +54,7 @@ def receive_zeros() -> Any:
 @pytest.mark.parametrize("operation", [succeed, fail, receive_nothing, receive_zeros])
 def test_an_operation_succeeds_on_all_or_on_none(others: int, operation: Any) -> None:
     world, comm = Comm(others), Comm()
-    together = regrouping.AgreedOperations(MPI, world, 1.0)
+    together = partial(regrouping.agreed, MPI, world, 1.0)
     works = operation is succeed
     if others and works:
         assert together(comm, operation) == 7
@@ -65,7 +66,7 @@ def test_an_operation_succeeds_on_all_or_on_none(others: int, operation: Any) ->
 
 def test_a_worker_that_does_not_come_is_a_timeout() -> None:
     with pytest.raises(WorkerTimeoutError, match="not all others came to go on without it"):
-        regrouping.AgreedOperations(MPI, Comm(None), 0.0)(Comm(), lambda: 7)
+        regrouping.agreed(MPI, Comm(None), 0.0, Comm(), lambda: 7)
 
 
 def test_deaths_need_open_mpi_with_its_option(monkeypatch: pytest.MonkeyPatch) -> None:
