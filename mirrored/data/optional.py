@@ -67,7 +67,7 @@ class Optional(ABC):
             >>> bool(mr.experimental.Optional.empty(mr.TensorSpec([], mr.int32)).has_value())
             False
         """
-        return _Empty(lambda: element_spec)
+        return _Optional(lambda: element_spec)
 
     @staticmethod
     def from_value(value: Any) -> "Optional":
@@ -81,42 +81,30 @@ class Optional(ABC):
             >>> int(mr.experimental.Optional.from_value(42).get_value())
             42
         """
-        return _Present(_tensors(value))
+        return _present(_tensors(value))
 
 
-class _Present(Optional):
-    def __init__(self, value: Any) -> None:
-        self._value = value
-
-    def has_value(self, name: str | None = None) -> Tensor:
-        return _bool(True)
-
-    def get_value(self, name: str | None = None) -> Any:
-        return self._value
-
-    @property
-    def element_spec(self) -> Any:
-        return _nest.map_structure(_spec_of, self._value)
-
-
-class _Empty(Optional):
-    def __init__(self, spec: Callable[[], Any]) -> None:
-        self._spec = spec
+class _Optional(Optional):
+    def __init__(self, spec: Callable[[], Any], *values: Any) -> None:
+        self._spec, self._values = spec, values
 
     def has_value(self, name: str | None = None) -> Tensor:
-        return _bool(False)
+        # Known, also where a function is being recorded: each outcome is a recording of its own.
+        return transfer(np.array(bool(self._values)), get_device("CPU:0"))
 
     def get_value(self, name: str | None = None) -> Any:
-        raise InvalidArgumentError("The given optional does not have a value. Check `has_value()`.")
+        if not self._values:
+            text = "The given optional does not have a value. Check `has_value()`."
+            raise InvalidArgumentError(text)
+        return self._values[0]
 
     @property
     def element_spec(self) -> Any:
         return self._spec()
 
 
-def _bool(value: bool) -> Tensor:
-    # Known, also where a function is being recorded: each outcome is a recording of its own.
-    return transfer(np.array(value), get_device("CPU:0"))
+def _present(value: Any) -> Optional:
+    return _Optional(lambda: _nest.map_structure(_spec_of, value), value)
 
 
 def _tensors(value: Any) -> Any:
@@ -142,6 +130,6 @@ def next_as_optional(iterator: PeekingIterator, spec: Callable[[], Any]) -> Opti
         spec: Returns the structure of its elements.
     """
     try:
-        return _Present(next(iterator))
+        return _present(next(iterator))
     except OutOfRangeError:
-        return _Empty(spec)
+        return _Optional(spec)

@@ -331,18 +331,16 @@ class TFRecordDataset(Dataset[StringTensor]):
         name: str | None = None,
     ) -> None:
         compression = compression_of(compression_type)
-        if num_parallel_reads is None and not isinstance(filenames, DatasetBase):
-            super().__init__(Records(names_of(filenames, "filenames"), compression))
-            return
-        files: Any = filenames
-        if not isinstance(filenames, DatasetBase):
-            files = Dataset(rows_of_names(names_of(filenames, "filenames")))
+        files, is_dataset = filenames, isinstance(filenames, DatasetBase)
 
-        def opened(file: StringTensor) -> Dataset[StringTensor]:
-            return TFRecordDataset(file, compression)
+        def opened(names: Any) -> Any:
+            return Dataset(Records(names_of(names, "filenames"), compression))
 
         if num_parallel_reads is None:
-            super().__init__(files.flat_map(opened)._transform)
-            return
-        count = as_count("num_parallel_reads", num_parallel_reads, least=-1)
-        super().__init__(files.interleave(opened, None if count < 1 else count)._transform)
+            records = files.flat_map(opened) if is_dataset else opened(files)
+        else:
+            if not is_dataset:
+                files = Dataset(rows_of_names(names_of(filenames, "filenames")))
+            count = as_count("num_parallel_reads", num_parallel_reads, least=-1)
+            records = files.interleave(opened, None if count < 1 else count)
+        super().__init__(records._transform)
