@@ -231,8 +231,15 @@ class Form:
                     f"{where} has a structure different from the elements before it. {error}"
                 ) from None
         for number, (leaf, dtype) in enumerate(zip(leaves, self._dtypes, strict=True)):
-            if type(leaf) is not np.ndarray or leaf.dtype != dtype:
-                _check_dtype(_dtype_of(leaf), dtype, where, number)
+            if type(leaf) is np.ndarray and leaf.dtype == dtype:
+                continue
+            kinds = (_dtype_of(leaf), dtype)
+            if kinds[0] != kinds[1]:
+                names = ["a dataset" if kind is None else kind.name for kind in kinds]
+                raise InvalidArgumentError(
+                    f"{where} has a dtype different from the elements before it in component "
+                    f"{number}: {names[0]} instead of {names[1]}. Use one dtype for all elements."
+                )
         return leaves
 
 
@@ -249,17 +256,6 @@ class FormCheck:
         self._form = self._form or Form(element)
         self._form.leaves(element, where)
         return element
-
-
-def _check_dtype(
-    dtype: np.dtype[Any] | None, expected: np.dtype[Any] | None, where: str, number: int
-) -> None:
-    if dtype != expected:
-        names = ["a dataset" if kind is None else kind.name for kind in (dtype, expected)]
-        raise InvalidArgumentError(
-            f"{where} has a dtype different from the elements before it in component {number}: "
-            f"{names[0]} instead of {names[1]}. Use one dtype for all elements."
-        )
 
 
 def _dtype_of(leaf: Any) -> np.dtype[Any] | None:

@@ -144,7 +144,11 @@ class DistributedDataset(GlobalBatches):
     def global_batches(self) -> Iterator[Any]:
         """Yield the global batch of every step, as structures of arrays."""
         count = self._strategy.num_replicas_in_sync
-        with closing(self._steps((count, 0, count), _concatenated, Position())) as steps:
+
+        def join(parts: Parts, *_: Any) -> list[Any]:
+            return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+
+        with closing(self._steps((count, 0, count), join, Position())) as steps:
             for batches in steps:
                 yield from map(succeeded, batches)
 
@@ -251,12 +255,6 @@ def _element(value: Any) -> Any:
     if isinstance(value, tuple | dict) and not _nest.flatten(value):
         raise unbatched([])
     return to_element(value, "An element of the dataset")
-
-
-def _concatenated(
-    parts: Parts, starts: Sequence[tuple[int, ...]], examples: Sequence[int]
-) -> list[Any]:
-    return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
 
 
 def _joining(devices: Sequence[Device], replicas: int) -> Join:

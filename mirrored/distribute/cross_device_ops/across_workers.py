@@ -114,7 +114,19 @@ class AcrossWorkers(CrossDeviceOps):
         """
         groups = alike(batch)
         if self.sums_meanwhile([values[0].spec for values in batch]):
-            return self._summed_meanwhile(reduce_op, batch, groups, options)
+            groups = sums_meanwhile.cut(batch, groups, options)
+            sums = sums_meanwhile.SumsMeanwhile(self._workers, self.times)
+            buckets = [packed([batch[i] for i in members]) for members in groups]
+            begun = []  # All, in order, before the first one is waited for.
+            for number, vectors in enumerate(buckets):
+                first = self._local_sum(vectors, options)
+                begun.append(sums.begin(first, described(number, len(groups), first.spec)))
+            totals = [sums.end(total) for total in begun]
+            results = [
+                self._on_each(reduce_op, total, vectors)
+                for total, vectors in zip(totals, buckets, strict=True)
+            ]
+            return taken_apart(batch, groups, results)
 
         def reduced(number: int, vectors: list[Tensor]) -> list[Tensor]:
             what = described(number, len(groups), vectors[0].spec)
@@ -129,28 +141,6 @@ class AcrossWorkers(CrossDeviceOps):
             specs: What is summed.
         """
         return sums_meanwhile.pays(self._workers, specs)
-
-    def _summed_meanwhile(
-        self,
-        reduce_op: ReduceOp,
-        batch: Sequence[Sequence[Tensor]],
-        groups: Sequence[list[int]],
-        options: CommunicationOptions,
-    ) -> Sequence[list[Tensor]]:
-        """Begin the sums of all buckets, in order, before the first one is waited for."""
-        groups = sums_meanwhile.cut(batch, groups, options)
-        sums = sums_meanwhile.SumsMeanwhile(self._workers, self.times)
-        buckets = [packed([batch[i] for i in members]) for members in groups]
-        begun = []
-        for number, vectors in enumerate(buckets):
-            first = self._local_sum(vectors, options)
-            begun.append(sums.begin(first, described(number, len(groups), first.spec)))
-        totals = [sums.end(total) for total in begun]
-        results = [
-            self._on_each(reduce_op, total, vectors)
-            for total, vectors in zip(totals, buckets, strict=True)
-        ]
-        return taken_apart(batch, groups, results)
 
     def _total(self, vectors: list[Tensor], options: CommunicationOptions, what: str) -> Tensor:
         """Return the sum over the replicas of all workers."""

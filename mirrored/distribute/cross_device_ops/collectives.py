@@ -171,13 +171,15 @@ class CrossDeviceOps(_overrides.Subclassable):
             reduced = self.batch_all_reduce_implementation(op, cast(Any, dense), hints)
             if len(dense) == len(batch):
                 return cast("Sequence[list[Value]]", reduced)
-            rest = iter(reduced)
-            return [
-                cast(Any, self._all_reduce_slices(op, cast(Any, values)))
-                if isinstance(values[0], IndexedSlices)
-                else cast(Any, next(rest))
-                for values in batch
-            ]
+            rest, results = iter(reduced), list[Any]()
+            for parts in cast("Sequence[Any]", batch):
+                if isinstance(parts[0], IndexedSlices):
+                    where = [part.values._device for part in parts]
+                    total = self.reduce_slices_implementation(op, parts, where[0])
+                    results.append([total.copy_to(device) for device in where])
+                else:
+                    results.append(next(rest))
+            return results
 
     def broadcast(self, tensor: Tensor, destinations: Sequence[Device | str]) -> list[Tensor]:
         """Return a tensor's copies on devices, in their order.
@@ -276,12 +278,6 @@ class CrossDeviceOps(_overrides.Subclassable):
     ) -> IndexedSlices:
         """Compute `reduce` of indexed slices; its arguments are checked."""
         return reduce_slices(reduce_op, slices, destination)
-
-    def _all_reduce_slices(
-        self, reduce_op: ReduceOp, slices: Sequence[IndexedSlices]
-    ) -> list[IndexedSlices]:
-        first = self.reduce_slices_implementation(reduce_op, slices, slices[0].values._device)
-        return [first.copy_to(part.values._device) for part in slices]
 
     def _check(self, values: Sequence[Any]) -> None:
         """Raise where values do not go together, or where their devices will not do."""

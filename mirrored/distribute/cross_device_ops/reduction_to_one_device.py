@@ -87,7 +87,15 @@ class ReductionToOneDevice(CrossDeviceOps):
             chosen = None if self._reduce_to is None else devices.get_device(self._reduce_to)
             for destinations in where:
                 _log(self._lines, chosen or destinations[0], destinations)
-            return _recorded_all_reduce(reduce_op, batch, chosen)
+
+            def reduced(_: int, vectors: list[Tensor]) -> list[Tensor]:
+                total = sum_on(vectors, chosen or vectors[0]._device)
+                with devices.device(total._device):
+                    result = of_sum(reduce_op, total, len(vectors))
+                return [result.copy_to(vector._device) for vector in vectors]
+
+            # As one vector of each dtype a replica: one sum, one pass, and the order of the sum.
+            return reduced_as_vectors(batch, alike(batch), reduced)
         for values, destinations in zip(batch, where, strict=True):
             _log(self._lines, self._device_for(values), destinations)
         if active_recorder() is not None and not several:
@@ -115,25 +123,6 @@ def _log(lines: FirstLines, device: Device, destinations: Sequence[Device]) -> N
         device.full_name,
         tuple(target.full_name for target in destinations),
     )
-
-
-def _recorded_all_reduce(
-    reduce_op: ReduceOp,
-    batch: Sequence[Sequence[Tensor]],
-    device: Device | None,
-) -> Sequence[list[Tensor]]:
-    """Note the reduction of each dtype's values as one vector a replica: one sum, one pass.
-
-    The order of the sum is that of the reference, so its bits are.
-    """
-
-    def reduced(_: int, vectors: list[Tensor]) -> list[Tensor]:
-        total = sum_on(vectors, device or vectors[0]._device)
-        with devices.device(total._device):
-            result = of_sum(reduce_op, total, len(vectors))
-        return [result.copy_to(vector._device) for vector in vectors]
-
-    return reduced_as_vectors(batch, alike(batch), reduced)
 
 
 def sum_on(tensors: Sequence[Tensor], device: Device) -> Tensor:
