@@ -476,7 +476,9 @@ def get_file(
     """
     if origin is None:
         raise ValueError('Please specify the "origin" argument (URL of the file to download).')
-    url = _url(origin)
+    text = as_path(origin, "file")  # A URL, or a path.
+    is_url = "://" in text or text.startswith("file:")
+    url = text if is_url else Path(text).absolute().as_uri()
     if md5_hash is not None and file_hash is None:
         file_hash, hash_algorithm = md5_hash, "md5"
     folder = os.path.join(_writable(home() if cache_dir is None else cache_dir), cache_subdir)
@@ -499,12 +501,6 @@ def get_file(
         return target
     _extract(target, extracted, "tar" if untar else archive_format)
     return extracted
-
-
-def _url(origin: PathLike) -> str:
-    """Return a URL; of a path that of its file."""
-    text = as_path(origin, "file")
-    return text if "://" in text or text.startswith("file:") else Path(text).absolute().as_uri()
 
 
 def _writable(folder: PathLike) -> str:

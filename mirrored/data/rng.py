@@ -6,9 +6,6 @@ A thread that creates elements ahead may be stopped at any time, without effect 
 import itertools
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mirrored.ops.rng_state import (
     WORD,
     Key,
@@ -133,7 +130,3 @@ class Rng:
     def _derived(self, iteration: Iteration) -> int:
         seed = self._seed if iteration.seed is None else iteration.seed
         return derived_seed(seed, iteration.number, *iteration.passes)
-
-    def permutation(self, iteration: Iteration, size: int) -> NDArray[np.int64]:
-        """Return the numbers below `size` in the order that the transform draws in an iteration."""
-        return self.stream(iteration).generator().permutation(size)

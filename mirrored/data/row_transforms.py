@@ -67,7 +67,7 @@ class Shuffled(Derived):
         size = self.cardinality
         if size <= self._buffer_size:
             # What `_picked` does, without its steps.
-            whole = self.rng.permutation(iteration if self._anew else iteration.first(), size)
+            whole = self._generator(iteration).permutation(size)
             place = 0
 
             def read_whole(most: int) -> Rows:

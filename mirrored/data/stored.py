@@ -66,14 +66,12 @@ def adapt_all(x: Any, y: Any = None, sample_weight: Any = None, *, for_what: str
         return value.tocsr() if is_sparse(value) else value
 
     is_large = sum(_row_bytes(leaf) * leaf.shape[0] for leaf in stored) > _AT_ONCE
-    parts = tuple(
-        arrays_in(part, name, leaf_of)
-        for part, name in ((x, "x"), (y, "y"), (sample_weight, "sample_weight"))
-    )
+    parts = {"x": x, "y": y, "sample_weight": sample_weight}
+    parts = {name: arrays_in(part, name, leaf_of) for name, part in parts.items()}
     if not is_large:
-        return adapt(*parts, for_what=for_what)
-    check_cardinality(dict(zip(("x", "y", "sample_weight"), parts, strict=True)))
-    return Stored(parts, 0, stored[0].shape[0], for_what)
+        return adapt(**parts, for_what=for_what)
+    check_cardinality(parts)
+    return Stored(tuple(parts.values()), 0, stored[0].shape[0], for_what)
 
 
 @dataclass(frozen=True, slots=True)
