@@ -98,7 +98,7 @@ class Device:
 
     def require(self) -> None:
         """Raise DevicesResetError where the device is gone."""
-        if self.is_gone:
+        if isinstance(self.backend, _Gone):
             raise _gone_error(self.full_name)
 
     def __repr__(self) -> str:

@@ -139,7 +139,7 @@ class ReplicaListener:
         if op.name in _UPDATES:  # The first input is what a variable has, whoever computed it.
             inputs = inputs[1:]
         for tensor in inputs:  # A generator would take longer, in each op.
-            owner = self._tensors.replica_of(tensor)
+            owner = self._tensors._replicas.get(tensor._id)
             if owner is not None:
                 depends = True
                 if owner != self._replica:

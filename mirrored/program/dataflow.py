@@ -152,8 +152,8 @@ class Node:
 
     def before(self) -> "list[Node]":
         """Return what is done before it: the nodes of its inputs, and `after`."""
-        nodes = [value.node for value in self.inputs]
-        return [node for node in (*nodes, self.after) if node is not None]
+        nodes = [node for value in self.inputs if (node := value.node) is not None]
+        return nodes if self.after is None else [*nodes, self.after]
 
     @property
     def may_refuse(self) -> bool:
@@ -271,11 +271,10 @@ def is_between(node: Node) -> bool:
 def ancestors(values: Iterable[Value], within: Container[Node] | None = None) -> set[Node]:
     """Return the nodes that values depend on, their own ones among them; of some nodes, or all."""
     visited: set[Node] = set()
-    stack = [value.node for value in values]
+    stack = [node for value in values if (node := value.node) is not None]
     while stack:
         node = stack.pop()
-        if node is not None and node not in visited and (within is None or node in within):
+        if node not in visited and (within is None or node in within):
             visited.add(node)
-            stack += [value.node for value in node.inputs]
-            stack.append(node.after)
+            stack += node.before()
     return visited

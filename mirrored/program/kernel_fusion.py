@@ -7,6 +7,7 @@ computing them.
 """
 
 import functools
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from mirrored.backends import Backend
@@ -25,15 +26,15 @@ class Readers:
     def __init__(self, graph: Graph) -> None:
         kept = (*graph.outputs, *graph.guards, *(value for _, value in graph.writes))
         self._kept = {value.base for value in kept}
-        self._readers: dict[Value, set[Node]] = {}
+        self._readers: defaultdict[Value, list[Node]] = defaultdict(list)
         for node in graph.nodes:
             for value in node.inputs:
-                self._readers.setdefault(value.base, set()).add(node)
+                self._readers[value.base].append(node)
 
     def are(self, node: Node, readers: Iterable[Node]) -> bool:
         """Return whether nobody but some nodes reads a node's result."""
         value = node.output
-        return value not in self._kept and self._readers.get(value, set()) <= set(readers)
+        return value not in self._kept and {*self._readers.get(value, ())} <= set(readers)
 
 
 def units(nodes: Sequence[Node], readers: Readers | None = None) -> list[list[Node]]:

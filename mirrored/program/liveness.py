@@ -116,7 +116,8 @@ class Liveness:
         """Return the position of the last node that needs a base value, written at `defined`."""
         if base in self.kept:
             return FOREVER
-        own, maker = self.replica_of(base), base.node
+        maker = base.node
+        own = base.replica if maker is None else self.replicas[maker]
         last = defined if maker is None else max(defined, self._until.get(maker, defined))
         for node, _ in self.reads.get(base, ()):
             # A group's nodes take turns, piece by piece. Another replica runs side by side with
@@ -170,10 +171,6 @@ class Liveness:
         """Return whether two nodes may run at the same time."""
         alike = self._meeting[node] == self._meeting[other]
         return alike and self.replicas[node] != self.replicas[other]
-
-    def replica_of(self, value: Value) -> int:
-        """Return whose a base value is."""
-        return value.replica if value.node is None else self.replicas[value.node]
 
 
 def may_overwrite(node: Node, value: Value) -> bool:
