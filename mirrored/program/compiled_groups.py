@@ -70,7 +70,7 @@ def columns_of_sum(node: Node) -> int:
 def loop_size(node: Node) -> int:
     """Return how many elements a loop would compute for a node."""
     is_sum = node.op.name in SUMS and columns_of_sum(node)
-    return math.prod((node.inputs[0] if is_sum else node.output).spec.shape)
+    return (node.inputs[0] if is_sum else node.output).size
 
 
 class _Loop:
