@@ -331,27 +331,29 @@ class Convolutions(NamedTuple):
 
 
 def define(
-    names: tuple[str, str, str],
+    name: str,
     shape_of: Callable[..., Shape],
     kernels: Sequence[Callable[..., None]],
     workspaces: Sequence[Callable[..., tuple[TensorSpec, ...]]],
     *,
-    by_products: bool,
+    version: str = "",
+    by_products: bool = True,
 ) -> Convolutions:
     """Define a kind of convolution and its gradients.
 
     Args:
-        names: TensorFlow's names of the three ops.
+        name: TensorFlow's name of the convolution.
         shape_of: From an op's name, the specs of images and filters and the attributes to the
             shape of the convolution; raises on bad ones.
         kernels: Those of the three ops.
         workspaces: Their functions for scratch memory.
+        version: What TensorFlow's names of the gradients end with.
         by_products: Whether they are matrix products.
     """
-    forward_name, images_name, filters_name = names
+    images_name, filters_name = f"{name}BackpropInput{version}", f"{name}BackpropFilter{version}"
 
     def infer(x: TensorSpec, w: TensorSpec, **attrs: Any) -> TensorSpec:
-        return TensorSpec(shape_of(forward_name, x, w, **attrs), x.dtype)
+        return TensorSpec(shape_of(name, x, w, **attrs), x.dtype)
 
     def infer_images(w: TensorSpec, g: TensorSpec, *, sizes: Shape, **attrs: Any) -> TensorSpec:
         check_same_dtype(images_name, w, g)
@@ -385,33 +387,30 @@ def define(
             lambda: ops.forward(x, u, **windows),
         ]
 
-    def flops(results: TensorSpec, filters: Shape) -> int:
-        count: int = 2 * math.prod(results.shape) * math.prod(filters[:-1])
-        return count
-
-    rules: list[tuple[Callable[..., TensorSpec], Gradient, Callable[..., int]]] = [
-        (infer, by_both, lambda out, x, w, **_: flops(out, w.shape)),
-        (infer_images, of_images, lambda out, w, g, **_: flops(g, w.shape)),
-        (infer_filters, of_filters, lambda out, x, g, **_: flops(g, out.shape)),
-    ]
-    ops = Convolutions(
-        *(
-            define_op(
-                name=name,
-                infer=infer_op,
-                kernel=kernel,
-                gradient=gradient,
-                dtypes=FLOATS,
-                workspace=workspace,
-                flops=count if by_products else None,
-                blocked=True,
-            )
-            for name, kernel, workspace, (infer_op, gradient, count) in zip(
-                names, kernels, workspaces, rules, strict=True
-            )
+    def op(
+        i: int, name: str, infer: Callable[..., TensorSpec], gradient: Gradient, flops: Any
+    ) -> Op:
+        return define_op(
+            name=name,
+            infer=infer,
+            kernel=kernels[i],
+            gradient=gradient,
+            dtypes=FLOATS,
+            workspace=workspaces[i],
+            flops=flops if by_products else None,
+            blocked=True,
         )
+
+    ops = Convolutions(
+        op(0, name, infer, by_both, lambda out, x, w, **_: _flops(out, w)),
+        op(1, images_name, infer_images, of_images, lambda out, w, g, **_: _flops(g, w)),
+        op(2, filters_name, infer_filters, of_filters, lambda out, x, g, **_: _flops(g, out)),
     )
     return ops
+
+
+def _flops(results: TensorSpec, filters: TensorSpec) -> int:
+    return int(2 * math.prod(results.shape) * math.prod(filters.shape[:-1]))
 
 
 def _windows(call: OpCall) -> dict[str, Any]:
@@ -452,10 +451,5 @@ def _shape_of(name: str, x: TensorSpec, w: TensorSpec, **attrs: Any) -> Shape:
 
 _KERNELS = (_forward, _to_images, _to_filters)
 _WORKSPACES = (_forward_workspace, _images_workspace, _filters_workspace)
-CONV_2D, CONV_3D = (
-    define(names, _shape_of, _KERNELS, _WORKSPACES, by_products=True)
-    for names in (
-        ("Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"),
-        ("Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"),
-    )
-)
+CONV_2D = define("Conv2D", _shape_of, _KERNELS, _WORKSPACES)
+CONV_3D = define("Conv3D", _shape_of, _KERNELS, _WORKSPACES, version="V2")

@@ -102,11 +102,7 @@ def _to_filters(
 
 
 DEPTHWISE = define(
-    (
-        "DepthwiseConv2dNative",
-        "DepthwiseConv2dNativeBackpropInput",
-        "DepthwiseConv2dNativeBackpropFilter",
-    ),
+    "DepthwiseConv2dNative",
     _shape_of,
     (_forward, _to_images, _to_filters),
     (

@@ -74,14 +74,9 @@ def numpy_function(
                 f"inp={inp!r:.100}. Pass the inputs to the decorated function."
             )
 
-        def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
-            @functools.wraps(function)
-            def call(*inputs: Any) -> Any:
-                return numpy_function(function, inputs, Tout)
-
-            return call
-
-        return decorated
+        return lambda function: functools.wraps(function)(
+            lambda *inputs: numpy_function(function, inputs, Tout)
+        )
     if inp is None:
         raise TypeError("Missing argument `inp`: the list of arguments to the function.")
     several = isinstance(Tout, list | tuple)

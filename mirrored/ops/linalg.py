@@ -60,8 +60,7 @@ def _grad_matmul(call: OpCall, g: Tensor) -> Grads:
 
 
 def _flops(out: TensorSpec, a: TensorSpec, *_: TensorSpec, transpose_a: bool, **__: bool) -> int:
-    count: int = 2 * math.prod(out.shape) * a.shape[-2 if transpose_a else -1]
-    return count
+    return int(2 * math.prod(out.shape) * a.shape[-2 if transpose_a else -1])
 
 
 MATMUL, BATCH_MATMUL = (
