@@ -266,7 +266,7 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: TensorLike | None = None) -> Tens
         )
     if matrix.shape[0] != side.shape[0]:
         raise ValueError("Leading dimensions of input arrays must match")
-    limit = _rounding(matrix) if rcond is None else rcond
+    limit = float(np.finfo(matrix.dtype).eps) * max(matrix.shape) if rcond is None else rcond
     columns = ops.expand_dims(side, -1) if side.ndim == 1 else side
     values, left, right = ops.svd(matrix)
     kept = values >= ops.multiply(values[0], limit)
@@ -275,11 +275,6 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: TensorLike | None = None) -> Tens
     parts = ops.expand_dims(inverse, -1) * ops.matmul(left, columns, transpose_a=True)
     solution = ops.matmul(right, parts)
     return ops.squeeze(solution, -1) if side.ndim == 1 else solution
-
-
-def _rounding(matrix: Tensor) -> float:
-    largest: int = max(*matrix.shape)
-    return float(np.finfo(matrix.dtype).eps) * largest
 
 
 def pinv(x: TensorLike, rcond: TensorLike | None = None) -> Tensor:

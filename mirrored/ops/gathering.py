@@ -182,7 +182,12 @@ def gather(
     """
     x, places = adopt(params, None), adopt(indices, None)
     check_index_dtype("GatherV2", places.spec)
-    batch = _batch_dims(batch_dims, places.ndim)
+    if not -places.ndim <= batch_dims <= places.ndim:
+        raise InvalidArgumentError(
+            f"Expected batch_dims in the range [{-places.ndim}, {places.ndim}], but got "
+            f"{batch_dims} [Op:GatherV2]"
+        )
+    batch = batch_dims + places.ndim if batch_dims < 0 else batch_dims
     along = batch_dims if axis is None else _axis(axis)
     if along == 0:
         batch = 0
@@ -230,15 +235,6 @@ def _axis(axis: Any) -> int:
     if spec.ndim:
         raise InvalidArgumentError("axis must be scalar [Op:GatherV2]")
     return int(spec)
-
-
-def _batch_dims(batch_dims: int, rank: int) -> int:
-    if not -rank <= batch_dims <= rank:
-        raise InvalidArgumentError(
-            f"Expected batch_dims in the range [{-rank}, {rank}], but got {batch_dims} "
-            "[Op:GatherV2]"
-        )
-    return batch_dims + rank if batch_dims < 0 else batch_dims
 
 
 _POLICIES = ("", "DEFAULT", "ERROR", "IGNORE")

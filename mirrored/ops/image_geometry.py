@@ -401,12 +401,13 @@ def resize(
         x = cast(x, float32)
     # The columns first: TensorFlow mixes them before rows.
     for axis, wanted in ((x.ndim - 2, target[1]), (x.ndim - 3, target[0])):
+        size = x.shape[axis]
         if nearest:
-            x = _nearest(x, axis, wanted)
+            x = _taken(x, np.minimum(np.floor(centres(size, wanted)), size - 1), axis)
         elif method == ResizeMethod.BILINEAR and not antialias:
             x = _mixed(x, axis, wanted)
         else:
-            x = _summed(x, axis, samples(method, antialias, x.shape[axis], wanted))
+            x = _summed(x, axis, samples(method, antialias, size, wanted))
     return x
 
 
@@ -443,11 +444,6 @@ def _check_resized(x: Tensor, target: Sequence[int], op: str) -> None:
 
 def _taken(x: Tensor, places: NDArray[Any], axis: int) -> Tensor:
     return GATHER(x, convert_to_tensor(places.astype(np.int32)), axis=axis, outside=False)
-
-
-def _nearest(x: Tensor, axis: int, wanted: int) -> Tensor:
-    size = x.shape[axis]
-    return _taken(x, np.minimum(np.floor(centres(size, wanted)), size - 1), axis)
 
 
 def _mixed(x: Tensor, axis: int, wanted: int) -> Tensor:

@@ -204,21 +204,19 @@ def _axes(op_name: str, rank: int, axis: int | Sequence[int] | None) -> Axes:
     if type(axis) is int and -rank <= axis < rank:
         return (axis % rank,)
     numbers = as_integers(axis, "The axis")
-    axes = sorted(_reduction_axis(op_name, number, rank) for number in numbers)
+    for number in numbers:
+        if not -rank <= number < rank:
+            raise InvalidArgumentError(
+                f"Invalid reduction dimension ({number} for input with {rank} dimension(s) "
+                f"[Op:{op_name}]"
+            )
+    axes = sorted(number % rank for number in numbers)
     if len(set(axes)) != len(axes):
         raise InvalidArgumentError(
             f"Invalid reduction arguments: Axes contains duplicate dimension: {list(numbers)} "
             f"[Op:{op_name}]"
         )
     return tuple(axes)
-
-
-def _reduction_axis(op_name: str, axis: int, rank: int) -> int:
-    if not -rank <= axis < rank:
-        raise InvalidArgumentError(
-            f"Invalid reduction dimension ({axis} for input with {rank} dimension(s) [Op:{op_name}]"
-        )
-    return axis % rank
 
 
 def reduce(op: Op, x: Any, axis: int | Sequence[int] | None, keepdims: bool) -> Tensor:

@@ -254,9 +254,7 @@ def as_dtype(type_value: DTypeLike) -> DType:
     return dtype
 
 
-_bfloat16: list[DType] = []
-
-
+@functools.cache
 def bfloat16() -> DType:
     """Return bfloat16: the range of float32 in half its bits, with 8 bits of precision.
 
@@ -270,20 +268,18 @@ def bfloat16() -> DType:
         >>> bfloat16().itemsize
         2
     """
-    if not _bfloat16:
-        try:
-            import ml_dtypes
-        except ImportError as error:
-            raise ImportError(
-                "bfloat16 is defined by the package ml_dtypes, which is not installed. Install it "
-                "with: pip install ml_dtypes"
-            ) from error
-        dtype: DType = np.dtype(ml_dtypes.bfloat16)
-        for growing in _GROWING:
-            growing.add(dtype)
-        TENSORFLOW_NAMES[dtype] = "bfloat16"
-        _bfloat16.append(dtype)
-    return _bfloat16[0]
+    try:
+        import ml_dtypes
+    except ImportError as error:
+        raise ImportError(
+            "bfloat16 is defined by the package ml_dtypes, which is not installed. Install it "
+            "with: pip install ml_dtypes"
+        ) from error
+    dtype: DType = np.dtype(ml_dtypes.bfloat16)
+    for growing in _GROWING:
+        growing.add(dtype)
+    TENSORFLOW_NAMES[dtype] = "bfloat16"
+    return dtype
 
 
 def is_bfloat16(dtype: DType) -> bool:

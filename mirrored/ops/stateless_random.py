@@ -147,7 +147,11 @@ class Draw:
         if minval is None and maxval is None:
             return self.full_int(sizes, dtype)
         _check_attr("StatelessRandomUniformIntV2", INDICES, dtype)
-        low, high = _integer_range(minval, maxval, dtype)
+        low, high = _limit(minval, dtype), _limit(maxval, dtype)
+        if low >= high:
+            raise InvalidArgumentError(
+                f"Need minval < maxval, got {low} >= {high} [Op:StatelessRandomUniformIntV2]"
+            )
         return self._of(philox.UNIFORM_INT, sizes, dtype, minval=low, maxval=high)
 
     def full_int(self, shape: Any, dtype: DType) -> Tensor:
@@ -257,15 +261,6 @@ def _are_default(*values: Any) -> bool:
 
 def _check_attr(op_name: str, allowed: Collection[DType], dtype: DType) -> None:
     check_dtype(op_name, frozenset(allowed), TensorSpec((), dtype))
-
-
-def _integer_range(minval: Any, maxval: Any, dtype: DType) -> tuple[int, int]:
-    low, high = (_limit(limit, dtype) for limit in (minval, maxval))
-    if low >= high:
-        raise InvalidArgumentError(
-            f"Need minval < maxval, got {low} >= {high} [Op:StatelessRandomUniformIntV2]"
-        )
-    return low, high
 
 
 def _limit(value: Any, dtype: DType) -> int:
