@@ -14,7 +14,7 @@ from mirrored.backends.product_settings import product
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors
 from mirrored.ops.creation import ZEROS_LIKE
-from mirrored.ops.elementwise import ADD, unary
+from mirrored.ops.elementwise import ADD, binary, unary
 from mirrored.ops.op import Full, Grads, Op, OpCall, define_op
 from mirrored.ops.shaping import BROADCAST_TO, CAST, RESHAPE
 from mirrored.ops.spec import (
@@ -203,22 +203,9 @@ def _softplus(xp: Any, out: Any, x: Any) -> None:
     xp.logaddexp(x, 0, out=out)
 
 
-RELU_GRAD, SIGMOID_GRAD, TANH_GRAD = (
-    define_op(
-        name=name,
-        infer=same_spec,
-        kernel=kernel,
-        gradient=gradient,
-        dtypes=FLOATS,
-        may_alias=aliases,
-        elementwise=True,
-    )
-    for name, kernel, gradient, aliases in (
-        ("ReluGrad", _relu_grad, _grad_relu_grad, (1,)),
-        ("SigmoidGrad", _sigmoid_grad, _grad_sigmoid_grad, ()),
-        ("TanhGrad", _tanh_grad, _grad_tanh_grad, (1,)),
-    )
-)
+RELU_GRAD = binary("ReluGrad", _relu_grad, _grad_relu_grad, FLOATS, may_alias=(1,))
+SIGMOID_GRAD = binary("SigmoidGrad", _sigmoid_grad, _grad_sigmoid_grad, FLOATS, may_alias=())
+TANH_GRAD = binary("TanhGrad", _tanh_grad, _grad_tanh_grad, FLOATS, may_alias=(1,))
 RELU = define_op(
     name="Relu",
     infer=same_spec,

@@ -10,8 +10,7 @@ from mirrored._arguments import explain_functions
 from mirrored._types import TensorLike
 from mirrored.ops.conversion import adopt, convert_to_tensor
 from mirrored.ops.elementwise import binary, unary
-from mirrored.ops.op import define_op
-from mirrored.ops.reduction import extreme, infer_reduced, reduce
+from mirrored.ops.reduction import define, extreme, reduce
 from mirrored.ops.spec import ALL_DTYPES, FLOATS, NUMBERS, bool_
 from mirrored.ops.tensor import Operators, Tensor, operators
 
@@ -29,13 +28,8 @@ IS_FINITE = unary("IsFinite", "isfinite", None, FLOATS, bool_)
 LOGICAL_NOT = unary("LogicalNot", "logical_not", None, frozenset({bool_}))
 
 
-ALL, ANY = (
-    define_op(name=name, infer=infer_reduced, kernel=kernel, dtypes=frozenset({bool_}))
-    for name, kernel in (
-        ("All", extreme("minimum", lambda _: True)),
-        ("Any", extreme("maximum", lambda _: False)),
-    )
-)
+ALL = define("All", extreme("minimum", lambda _: True), dtypes=frozenset({bool_}))
+ANY = define("Any", extreme("maximum", lambda _: False), dtypes=frozenset({bool_}))
 
 
 def equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:

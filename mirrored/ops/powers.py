@@ -13,7 +13,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.creation import ZEROS_LIKE
 from mirrored.ops.elementwise import MUL_NO_NAN, binary, clear_masked, mask_of, mask_zeros, unary
-from mirrored.ops.op import Check, Grads, OpCall, define_op
+from mirrored.ops.op import Check, Grads, OpCall
 from mirrored.ops.shaping import CAST
 from mirrored.ops.spec import FLOATS, FLOATS_AND_INDICES, INTEGERS, NUMBERS, SIGNED
 from mirrored.ops.tensor import Tensor
@@ -34,14 +34,13 @@ def _grad_sqrt_grad(call: OpCall, g: Tensor) -> Grads:
     return [by_y * 0.5, lambda: -(by_y * call.output)]
 
 
-SQRT_GRAD = define_op(
-    name="SqrtGrad",
-    infer=lambda g, y: g,
-    kernel=_sqrt_grad,
-    gradient=_grad_sqrt_grad,
-    dtypes=FLOATS,
-    may_alias=(0,),
+SQRT_GRAD = binary(
+    "SqrtGrad",
+    _sqrt_grad,
+    _grad_sqrt_grad,
+    FLOATS,
     workspace=lambda g, y: (mask_of(g),),
+    may_alias=(0,),
 )
 
 

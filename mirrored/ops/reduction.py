@@ -13,7 +13,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.creation import ONES_LIKE
 from mirrored.ops.dispatch import execute
-from mirrored.ops.op import Grads, Kernel, Op, OpCall, define_op
+from mirrored.ops.op import Gradient, Grads, Kernel, Op, OpCall, define_op
 from mirrored.ops.shaping import BROADCAST_TO, CAST, CONCAT, RESHAPE, normalize_axis, transpose
 from mirrored.ops.spec import (
     INDICES,
@@ -43,9 +43,26 @@ def _reduced_shape(shape: Shape, axis: Axes, keepdims: bool) -> Shape:
     return tuple(size for i, size in enumerate(shape) if i not in axis)
 
 
-def infer_reduced(x: TensorSpec, *, axis: Axes, keepdims: bool) -> TensorSpec:
-    """Return the spec of a reduction of the input's dtype."""
-    return TensorSpec(_reduced_shape(x.shape, axis, keepdims), x.dtype)
+def define(
+    name: str,
+    kernel: Kernel,
+    gradient: Gradient | None = None,
+    dtypes: frozenset[DType] = NUMBERS,
+    workspace: Callable[..., tuple[TensorSpec, ...]] | None = None,
+) -> Op:
+    """Define an op that reduces axes; its result has the input's dtype. Arguments as for `Op`."""
+
+    def infer(x: TensorSpec, *, axis: Axes, keepdims: bool) -> TensorSpec:
+        return TensorSpec(_reduced_shape(x.shape, axis, keepdims), x.dtype)
+
+    return define_op(
+        name=name,
+        infer=infer,
+        kernel=kernel,
+        gradient=gradient,
+        dtypes=dtypes,
+        workspace=workspace,
+    )
 
 
 def _sum(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
@@ -143,25 +160,11 @@ def _grad_extreme(call: OpCall, g: Tensor) -> Grads:
     return [chosen * _spread(call, g / shares)]
 
 
-SUM = define_op(name="Sum", infer=infer_reduced, kernel=_sum, gradient=_grad_sum, dtypes=NUMBERS)
-MEAN = define_op(
-    name="Mean",
-    infer=infer_reduced,
-    kernel=_mean,
-    gradient=_grad_mean,
-    dtypes=NUMBERS,
-    workspace=_mean_workspace,
-)
-PROD = define_op(
-    name="Prod", infer=infer_reduced, kernel=_prod, gradient=_grad_prod, dtypes=NUMBERS
-)
-MAX, MIN = (
-    define_op(name=name, infer=infer_reduced, kernel=kernel, gradient=_grad_extreme, dtypes=NUMBERS)
-    for name, kernel in (
-        ("Max", extreme("maximum", lambda dtype: bounds(dtype)[0])),
-        ("Min", extreme("minimum", lambda dtype: bounds(dtype)[1])),
-    )
-)
+SUM = define("Sum", _sum, _grad_sum)
+MEAN = define("Mean", _mean, _grad_mean, workspace=_mean_workspace)
+PROD = define("Prod", _prod, _grad_prod)
+MAX = define("Max", extreme("maximum", lambda dtype: bounds(dtype)[0]), _grad_extreme)
+MIN = define("Min", extreme("minimum", lambda dtype: bounds(dtype)[1]), _grad_extreme)
 
 
 def _place_workspace(x: TensorSpec, *, axis: int, output_type: DType) -> tuple[TensorSpec, ...]:
@@ -385,4 +388,4 @@ def _place(op: Op, input: Any, axis: int | None, output_type: Any) -> Tensor:
     return positions if wide is dtype else CAST(positions, dtype=dtype)
 
 
-explain_functions(__name__, all_but="extreme infer_reduced reduce")
+explain_functions(__name__, all_but="define extreme reduce")
