@@ -17,7 +17,7 @@ from mirrored.ops.poolings import POOLINGS
 from mirrored.ops.shaping import RESHAPE, TRANSPOSE
 from mirrored.ops.spec import Shape, as_integers
 from mirrored.ops.tensor import Tensor
-from mirrored.ops.windows import Pairs, check_rank, padding_of
+from mirrored.ops.windows import check_rank, padding_of
 
 FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 
@@ -62,10 +62,6 @@ class Layout(NamedTuple):
     def sizes(self, sizes: Sequence[int]) -> Shape:
         """Return a number for each spatial axis, of which there are at least two."""
         return (1, *sizes) if self.rank == 1 else tuple(sizes)
-
-    def pairs(self, padding: Pairs) -> Pairs:
-        """Return the padding of each spatial axis, of which there are at least two."""
-        return ((0, 0), *padding) if self.rank == 1 else padding
 
 
 def layout(name: str, rank: int, data_format: Any) -> Layout:
@@ -199,7 +195,7 @@ class Windows(NamedTuple):
         padding = padding_of(self.padding, sizes, taps, self.strides, self.dilations)
         return {
             "strides": images.sizes(self.strides),
-            "padding": images.pairs(padding),
+            "padding": ((0, 0), *padding) if images.rank == 1 else padding,
             "dilations": images.sizes(self.dilations),
         }
 
