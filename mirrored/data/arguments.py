@@ -51,9 +51,9 @@ class DataArguments:
     x: Any
     y: Any = None
     sample_weight: Any = None
-    batch_size: int | None
+    batch_size: int | None = None
     default_size: int | None = None
-    steps: int | None
+    steps: int | None = None
     class_weight: dict[int, float] | None = None
     shuffle: bool = False
     validate: bool = False

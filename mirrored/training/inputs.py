@@ -236,9 +236,7 @@ def _checked(plan: RunPlan, use: str, is_stream: bool, form: _InputForm, arrays:
     targets = outputs.flat("y", y)
     output_weights = outputs.flat("sample_weight", weights)
     shapes = [output.shape for output in outputs.outputs]
-    if (
-        model.__state__.begin is None
-    ):  # The further axes of a subclass' inputs may vary between batches.
+    if model.__state__.begin is None:  # Of a subclass, further axes may vary between batches.
         shapes = _output_shapes(model, inputs, shapes)
     for i, output in enumerate(outputs.outputs):
         if output.loss is not None and targets[i] is not None:

@@ -181,9 +181,7 @@ def compare_replicas(
             f"`compare_replicas` takes one batch. Received: {described(x)}. Take one batch, as in "
             "`x, y = next(iter(dataset))`."
         )
-    arrays = DataArguments(
-        use="fit", x=x, y=y, sample_weight=sample_weight, batch_size=None, steps=None
-    ).arrays()
+    arrays = DataArguments(use="fit", x=x, y=y, sample_weight=sample_weight).arrays()
     if arrays.size < 2:
         raise ValueError(
             "`compare_replicas` needs two examples or more, because one example runs on one "

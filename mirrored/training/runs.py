@@ -182,6 +182,5 @@ def one_batch(
         y=y,
         sample_weight=sample_weight,
         batch_size=sys.maxsize,
-        steps=None,
         class_weight=class_weight,
     )

@@ -168,9 +168,9 @@ class Breaks:
 
 
 def _written(file: Any) -> None:
-    with hdf5_file.writing(file) as writer:
+    with hdf5_file.writing(file) as group_of:
         for i in range(9):
-            writer.group(f"layers/dense_{i}", "dense")["0"] = np.zeros((9, 9))
+            group_of(f"layers/dense_{i}", "dense")["0"] = np.zeros((9, 9))
 
 
 def _read(file: Any) -> None:

@@ -76,7 +76,7 @@ class MonitorCallback(Callback):
     def _direction(self) -> Any:
         """Return the comparison for a value of this name."""
         name = self.monitor.removeprefix("val_")
-        directions: dict[str, str] = {}
+        directions = {"loss": "down"}
         for metric in getattr(self.model, "metrics", ()):
             # Those of `compile` are one metric, which knows what logs call each of them.
             for known, named_metric in getattr(metric, "named", {metric.name: metric}).items():
@@ -84,8 +84,6 @@ class MonitorCallback(Callback):
                     directions[known] = named_metric._direction
         if name in directions:
             return _HIGHER if directions[name] == "up" else _LOWER
-        if name == "loss":
-            return _LOWER
         raise ValueError(
             f"{type(self).__name__} callback received monitor={self.monitor}, but mirrored isn't "
             "able to automatically determine whether that metric should be maximized or "

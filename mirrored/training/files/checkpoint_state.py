@@ -195,9 +195,8 @@ def trackers(value: Any, seen: set[int] | None = None) -> Iterator[Tracker]:
         if value.__tracker__ is None:
             tracker = attributes["__tracker__"] = Tracker()
             if isinstance(value, Module):  # A checkpoint is given lists that others keep.
-                attributes.update(
-                    (name, tracker.track(attribute)) for name, attribute in [*attributes.items()]
-                )
+                for name, attribute in [*attributes.items()]:
+                    attributes[name] = tracker.track(attribute)
         yield attributes["__tracker__"]
         for item in [*attributes.values()]:
             yield from trackers(item, seen)

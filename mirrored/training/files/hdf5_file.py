@@ -135,33 +135,13 @@ class WrittenGroup(MutableMapping[str, Any]):
         return len(self._group)
 
 
-class Hdf5Writer:
-    """An HDF5 file that is being written.
-
-    Args:
-        file: The open file of HDF5's package.
-        watched: The file that it writes to.
-    """
-
-    def __init__(self, file: Any, watched: WatchedFile) -> None:
-        self._file = file
-        self._watched = watched
-
-    def group(self, path: str, name: str | None) -> WrittenGroup:
-        """Return where the numbers of one object go.
-
-        Args:
-            path: Its place, as in "layers/dense_1"; "" for the model itself.
-            name: Its own name, which is kept beside them.
-        """
-        group = self._file.require_group(f"{path}/{_VARS}" if path else _VARS)
-        if name is not None:
-            group.attrs["name"] = name
-        return WrittenGroup(group, path, self._watched)
+# Returns where the numbers of one object go. It is given the object's place, as in "layers/dense_1"
+# ("" for the model itself), and its own name, which is kept with them, or None.
+Groups = Callable[[str, str | None], MutableMapping[str, Any]]
 
 
 @contextlib.contextmanager
-def writing(file: IO[bytes]) -> Iterator[Hdf5Writer]:
+def writing(file: IO[bytes]) -> Iterator[Groups]:
     """Write HDF5 into an open file, which can be read and written at any place.
 
     Raises:
@@ -169,7 +149,14 @@ def writing(file: IO[bytes]) -> Iterator[Hdf5Writer]:
     """
     watched = WatchedFile(file)
     with _extras.h5py().File(watched, "w") as opened:
-        yield Hdf5Writer(opened, watched)
+
+        def group_of(path: str, name: str | None) -> WrittenGroup:
+            group = opened.require_group(f"{path}/{_VARS}" if path else _VARS)
+            if name is not None:
+                group.attrs["name"] = name
+            return WrittenGroup(group, path, watched)
+
+        yield group_of
     watched.check()
 
 

@@ -9,7 +9,7 @@ fit changes nothing.
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mirrored._logging import warn_caller
@@ -22,8 +22,8 @@ from mirrored.ops.random import SeedGenerator
 from mirrored.optim import Optimizer
 from mirrored.optim.optimizer import skipped
 from mirrored.program.variable_access import Late, variable_writes
-from mirrored.training.files.hdf5_file import Hdf5Reader, Hdf5Writer, ReadGroup, to_array
-from mirrored.training.files.tensor_file import HostCopies, copies_for_thread
+from mirrored.training.files.hdf5_file import Groups, Hdf5Reader, ReadGroup, to_array
+from mirrored.training.files.tensor_file import copies_for_thread
 from mirrored.training.files.tensor_tree import as_integers, as_words, slots_undone_on_failure
 from mirrored.training.model_state import is_model
 from mirrored.variables import Variable
@@ -128,9 +128,8 @@ def _attributes(owner: Owner) -> Iterator[tuple[str, Any]]:
     As in Keras properties count too, and what one raises says that there is nothing.
     """
     if isinstance(owner, Optimizer):  # It may be around others.
-        yield from (
-            (name, getattr(owner, name, None)) for name in ("inner_optimizer", "optimizers")
-        )
+        for name in ("inner_optimizer", "optimizers"):
+            yield name, getattr(owner, name, None)
         return
     if is_model(owner) and owner._layer_chain:
         yield "layers", owner.layers
@@ -242,16 +241,16 @@ class Plan:
 # ---------------------------------------------------------------------------- saving
 
 
-def save_state(model: "Model", writer: "Hdf5Writer | StateCopy", *, with_streams: bool) -> None:
+def save_state(model: "Model", group_of: Groups, *, with_streams: bool) -> None:
     """Write the variables of a model and of its optimizer.
 
     Args:
         model: The model.
-        writer: The file.
+        group_of: The file's groups.
         with_streams: Whether random streams are written too, in places of which Keras reads none.
     """
     for place in places(model):
-        group: MutableMapping[str, Any] = writer.group(place.path, place.owner.name)
+        group = group_of(place.path, place.owner.name)
         if _is_usual(place.owner, "save_own_variables"):
             for number, variable in enumerate(_state_of(place.owner, model)):
                 group[str(number)] = variable
@@ -259,47 +258,10 @@ def save_state(model: "Model", writer: "Hdf5Writer | StateCopy", *, with_streams
             place.owner.save_own_variables(group)
         if with_streams:
             for path, stream in streams(place):
-                writer.group(path, None)["0"] = _words_of(stream)
+                group_of(path, None)["0"] = _words_of(stream)
 
 
-class StateCopy:
-    """The state of a model in memory, as `save_state` writes it.
-
-    Args:
-        model: The model.
-        copies: Where the values are copied to.
-        with_streams: As for `save_state`.
-    """
-
-    def __init__(self, model: "Model", copies: HostCopies, *, with_streams: bool) -> None:
-        self._groups: list[tuple[str, str | None, dict[str, Any]]] = []
-        save_state(model, self, with_streams=with_streams)
-        values = {
-            f"{number}/{key}": value
-            for number, (*_, group) in enumerate(self._groups)
-            for key, value in group.items()
-        }
-        copied = copies.of(values)
-        for number, (*_, group) in enumerate(self._groups):
-            group.update({key: copied[f"{number}/{key}"] for key in group})
-
-    def group(self, path: str, name: str | None) -> dict[str, Any]:
-        """Return where the numbers of one object go; see `Hdf5Writer.group`."""
-        group: dict[str, Any] = {}
-        self._groups.append((path, name, group))
-        return group
-
-    def write(self, writer: Hdf5Writer) -> None:
-        """Write the state into a file.
-
-        Args:
-            writer: The file.
-        """
-        for path, name, group in self._groups:
-            writer.group(path, name).update(group)
-
-
-def writer_of_state(model: "Model", *, with_streams: bool) -> Callable[[Hdf5Writer], object]:
+def writer_of_state(model: "Model", *, with_streams: bool) -> Callable[[Groups], object]:
     """Return what writes the state of a model into a file: a copy, where a thread is to call it.
 
     Args:
@@ -307,9 +269,25 @@ def writer_of_state(model: "Model", *, with_streams: bool) -> Callable[[Hdf5Writ
         with_streams: As for `save_state`.
     """
     copies = copies_for_thread()
-    if copies is not None:
-        return StateCopy(model, copies, with_streams=with_streams).write
-    return functools.partial(save_state, model, with_streams=with_streams)
+    if copies is None:
+        return functools.partial(save_state, model, with_streams=with_streams)
+    groups: list[tuple[str, str | None, dict[str, Any]]] = []
+
+    def copied_group_of(path: str, name: str | None) -> dict[str, Any]:
+        groups.append((path, name, {}))
+        return groups[-1][2]
+
+    save_state(model, copied_group_of, with_streams=with_streams)
+    numbered = [(f"{i}/{key}", group, key) for i, (*_, group) in enumerate(groups) for key in group]
+    copied = copies.of({name: group[key] for name, group, key in numbered})
+    for name, group, key in numbered:
+        group[key] = copied[name]
+
+    def write(group_of: Groups) -> None:
+        for path, name, group in groups:
+            group_of(path, name).update(group)
+
+    return write
 
 
 def _state_of(owner: Owner, model: "Model") -> list[Variable]:

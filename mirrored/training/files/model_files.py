@@ -29,7 +29,7 @@ from mirrored.serialization.configs import (
     sharing_what_is_written,
 )
 from mirrored.serialization.constructor_arguments import deserialized
-from mirrored.training.files.hdf5_file import Hdf5Reader, Hdf5Writer, reading, writing
+from mirrored.training.files.hdf5_file import Groups, Hdf5Reader, reading, writing
 from mirrored.training.files.keras_weights import (
     keeps_assets,
     load_assets,
@@ -40,7 +40,7 @@ from mirrored.training.files.keras_weights import (
 )
 from mirrored.training.files.tensor_file import write_file
 from mirrored.training.files.tensor_tree import damaged, opened
-from mirrored.training.files.weights_files import WEIGHTS, check_overwrite, state_of
+from mirrored.training.files.weights_files import MODEL_ENDING, WEIGHTS, check_overwrite, state_of
 from mirrored.training.files.zip_members import Members, written_in_place
 from mirrored.training.model_state import is_model
 
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 else:
     Model = late_type("mirrored.training.model", "Model")
 
-ENDING = ".keras"
 CONFIG, METADATA = "config.json", "metadata.json"
 _LEGACY = (".h5", ".hdf5")
 _KERAS = "3.15.1"  # The version whose format this is.
@@ -191,7 +190,7 @@ def _checked_name(filepath: Any, zipped: bool | None, options: dict[str, Any]) -
     unknown = [name for name in options if name not in _IGNORED]
     if unknown:
         raise ValueError(f"The following argument(s) are not supported: {unknown}")
-    ends = path.endswith(ENDING)
+    ends = path.endswith(MODEL_ENDING)
     if options.get("save_format"):
         if not ends:
             raise ValueError(
@@ -237,13 +236,13 @@ def _write_archive(
     model: "Model",
     file: IO[bytes],
     texts: Mapping[str, bytes],
-    write_state: Callable[[Hdf5Writer], object],
+    write_state: Callable[[Groups], object],
 ) -> None:
     with zipfile.ZipFile(file, "w") as archive:
         for name, text in texts.items():
             archive.writestr(name, text)
-        with written_in_place(archive, file, WEIGHTS) as state, writing(state) as writer:
-            write_state(writer)
+        with written_in_place(archive, file, WEIGHTS) as state, writing(state) as group_of:
+            write_state(group_of)
         if not keeps_assets(model, "save_assets"):
             return
         with tempfile.TemporaryDirectory() as assets:
@@ -258,8 +257,8 @@ def _write_archive(
 def _write_folder(model: "Model", path: str, texts: Mapping[str, bytes]) -> None:
     """Write the files of a folder, each wholly or not at all."""
     os.makedirs(path, exist_ok=True)
-    with saving(os.path.join(path, WEIGHTS), "model file") as file, writing(file) as writer:
-        save_state(model, writer, with_streams=True)
+    with saving(os.path.join(path, WEIGHTS), "model file") as file, writing(file) as group_of:
+        save_state(model, group_of, with_streams=True)
     for name, text in texts.items():
         with saving(os.path.join(path, name), "model file") as file:
             file.write(text)
@@ -282,7 +281,7 @@ def _existing(filepath: Any) -> str:
             "Whole models in HDF5 are Keras 2's format, which is not read here: load the file with "
             f"Keras 3, and save it with a name that ends in `.keras`. Received: {path}"
         )
-    if not path.endswith(ENDING):
+    if not path.endswith(MODEL_ENDING):
         raise ValueError(
             f"File format not supported: filepath={path}. Models are in files whose names end in "
             "`.keras`, and in folders with the same files; only TensorFlow reads a SavedModel."

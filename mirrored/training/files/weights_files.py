@@ -80,8 +80,8 @@ def save_weights(
         write_state = writer_of_state(model, with_streams=False)
 
         def write() -> None:
-            with saving(path, "weights file") as file, writing(file) as writer:
-                write_state(writer)
+            with saving(path, "weights file") as file, writing(file) as group_of:
+                write_state(group_of)
 
         write_file(path, "weights file", write)
 

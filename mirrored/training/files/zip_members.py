@@ -197,18 +197,6 @@ class Section(io.RawIOBase):
         self._size = size
         self._at = 0
 
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def writable(self) -> bool:
-        """Return whether it may grow."""
-        return self._size is None
-
-    def seekable(self) -> bool:
-        """Return True."""
-        return True
-
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         """Go to another place in the part."""
         start = 0 if whence == os.SEEK_SET else self._at

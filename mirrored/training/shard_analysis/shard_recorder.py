@@ -142,10 +142,9 @@ class ShardRecorder(ShapeRecorder):
             before = self._earlier._calls
             if number >= len(before) or before[number][0] != op.name:
                 raise NotAnalysed("The function computes otherwise for other sizes of a batch.")
-            if len(before[number][1]) == len(
-                inputs
-            ):  # Others are of as many as there are examples.
-                constants = before[number][1]
+            earlier = before[number][1]
+            if len(earlier) == len(inputs):  # Others are of as many as there are examples.
+                constants = earlier
         self._note(op, inputs, constants, attrs, output)
         return output
 

@@ -382,9 +382,7 @@ class _Alone:
         if name == "_batch_all_gather":
             axis, values = args
             count = self._recorder.sizes.replicas
-            return [self._of_all(ops.repeat(value, count, axis)) for value in values], [
-                0 for _ in values
-            ]
+            return [self._of_all(ops.repeat(v, count, axis)) for v in values], [0] * len(values)
         if isinstance(owner, MirroredVariable):
             self._check_assigned(owner, args)
         if isinstance(owner, Optimizer | Variable):
