@@ -69,13 +69,13 @@ def mixing_operations(model: Model, x: Any) -> list[MixingOperation]:
     for training in (True, False):
         run = partial(model, training=training)
         try:
-            findings = analysed(model, partial(_returned, run), [inputs], rows=True)
+            batch = analysed(model, partial(_returned, run), [inputs], rows=True)
         except NotAnalysed as error:
             raise ValueError(
                 f"The model {model.name!r} could not be recorded for another batch size. "
                 f"Received: {error} In `call`, use the size of the inputs."
             ) from error
-        operations.update(dict.fromkeys(findings.mixing))
+        operations.update(batch.mixing)
     return [
         MixingOperation(operation.owner, operation.name, advice_for(model, operation))
         for operation in sorted(operations)

@@ -5,7 +5,7 @@ The step is recorded on one replica, for shards of other sizes; nothing is compu
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from mirrored import _nest, ops
 from mirrored._logging import logger
@@ -44,24 +44,6 @@ Function = Callable[["AnalysedBatch"], Callable[..., Any]]
 _MEAN = Scale(-1, 0)
 
 
-class Findings(NamedTuple):
-    """What was found of a step.
-
-    Attributes:
-        scales: What `GlobalBatch` takes.
-        mixing: The operations by which rows of other examples of a shard got into a row.
-        uneven_logs: By the name of a returned number that is neither a mean nor a sum, the
-            operations that made it so.
-        uneven_variables: By the name of a variable whose aggregation is not that of the values
-            that replicas assign, its aggregation.
-    """
-
-    scales: dict[Any, Scale]
-    mixing: tuple[Operation, ...]
-    uneven_logs: dict[str, tuple[Operation, ...]]
-    uneven_variables: dict[str, str]
-
-
 class NotAdditive(ValueError):
     """A loss or a gradient of shards cannot be put together to that of the batch."""
 
@@ -73,6 +55,14 @@ class AnalysedBatch(GlobalBatch):
         recorder: Who records the step.
         refuses: Whether a loss or gradient that does not add up is an error; else it counts as a
             mean over a shard.
+
+    Attributes:
+        scales: What `GlobalBatch` takes.
+        mixing: The operations by which rows of other examples of a shard got into a row.
+        uneven_logs: By the name of a returned number that is neither a mean nor a sum, the
+            operations that made it so.
+        uneven_variables: By the name of a variable whose aggregation is not that of the values
+            that replicas assign, its aggregation.
     """
 
     def __init__(self, recorder: ShardRecorder, *, refuses: bool) -> None:
@@ -82,7 +72,7 @@ class AnalysedBatch(GlobalBatch):
         self.scales: dict[Any, Scale] = {}
         self.mixing: dict[Operation, None] = {}
         self.uneven_logs: dict[str, tuple[Operation, ...]] = {}
-        self.uneven_variables: dict[str, str] = {}
+        self.uneven_variables = recorder.uneven_variables
         self._draws = 0
 
     @property
@@ -267,20 +257,20 @@ def scales_of(
         ValueError: A loss or a gradient of shards cannot be put together to that of the batch.
     """
     try:
-        findings = analysed(model, function, arguments, rows=rows, refuses=refuses)
+        batch = analysed(model, function, arguments, rows=rows, refuses=refuses)
     except NotAdditive as error:
         raise ValueError(str(error)) from None
     except NotAnalysed as error:
         return _Unknown(model, str(error))
     if refuses:
-        report(model, findings)
-    return findings.scales
+        report(model, batch)
+    return batch.scales
 
 
 def analysed(
     model: Layer, function: Function, arguments: Sequence[Any], *, rows: bool, refuses: bool = True
-) -> Findings:
-    """Return what a step makes of shards.
+) -> AnalysedBatch:
+    """Return the batch of a step, with what the step makes of its shards.
 
     Args:
         model: The model, which is built.
@@ -307,8 +297,7 @@ def analysed(
             raise
         except Exception as error:
             raise NotAnalysed(f"{type(error).__name__}: {error}") from error
-    uneven = recorder.uneven_variables | batch.uneven_variables
-    return Findings(batch.scales, tuple(batch.mixing), batch.uneven_logs, uneven)
+    return batch
 
 
 def _shards(argument: Any, recorder: ShardRecorder) -> Any:
@@ -329,7 +318,7 @@ def _as_one_replica(model: Any, recorder: ShardRecorder, batch: AnalysedBatch) -
     strategy, sizes = model.distribute_strategy, recorder.sizes
     layers = list(walk(model))
     back = mark_streams()
-    context = ReplicaContext(strategy, 0, _Alone(strategy, recorder, batch).merge)
+    context = ReplicaContext(strategy, 0, _Alone(strategy, recorder).merge)
     position = _NotingPosition(
         object(), 0, sizes.examples, sizes.examples, sizes.examples * sizes.replicas, sizes.replicas
     )
@@ -369,10 +358,9 @@ class _NotingPosition(ShardPosition):
 class _Alone:
     """Answers for the other replicas, of which a recording for sizes alone needs no values."""
 
-    def __init__(self, strategy: Any, recorder: ShardRecorder, batch: AnalysedBatch) -> None:
+    def __init__(self, strategy: Any, recorder: ShardRecorder) -> None:
         self._strategy = strategy
         self._recorder = recorder
-        self._batch = batch
 
     def merge(self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Return what a replica receives where all of them meet."""
@@ -406,7 +394,7 @@ class _Alone:
             else:
                 is_whole = (variable.aggregation, scale) in _AGGREGATED
             if not is_whole and self._recorder.is_certain:
-                self._batch.uneven_variables[variable.name] = variable.aggregation.name
+                self._recorder.uneven_variables[variable.name] = variable.aggregation.name
             return
         is_part = known.scale != UNIT if known.kind is Kind.SAME else known.kind is Kind.SUM
         if is_part and known.scale != _MEAN and self._recorder.is_certain:
@@ -453,20 +441,20 @@ def _losses_of(model: Any) -> list[Loss]:
     return [] if outputs is None else find([output.loss for output in outputs.outputs], Loss)
 
 
-def report(model: Any, findings: Findings) -> None:
+def report(model: Any, batch: AnalysedBatch) -> None:
     """Log what depends on the number of replicas, each of it once per model.
 
     Args:
         model: The model.
-        findings: What was found of one of its steps.
+        batch: The batch of one of its steps, which was analysed.
     """
-    for operation in findings.mixing:
+    for operation in batch.mixing:
         _once(
             model,
             f"The result of {model.name!r} depends on the number of replicas: {operation} combines "
             f"the examples of one replica's shard. {advice_for(model, operation)}",
         )
-    for name, origins in findings.uneven_logs.items():
+    for name, origins in batch.uneven_logs.items():
         _once(
             model,
             f"The number {name!r} that a step of {model.name!r} returns depends on the number of "
@@ -476,7 +464,7 @@ def report(model: Any, findings: Findings) -> None:
             "`mr.distribute.get_replica_context().all_reduce`.",
         )
 
-    for name, aggregation in findings.uneven_variables.items():
+    for name, aggregation in batch.uneven_variables.items():
         _once(
             model,
             f"The variable {name!r} of {model.name!r} depends on the number of replicas: "
