@@ -6,7 +6,7 @@ Names follow from where an object is, never from what it is called, nor from the
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -205,21 +205,15 @@ def trackers(value: Any, seen: set[int] | None = None) -> Iterator[Tracker]:
             yield from trackers(item, seen)
 
 
-class Collected(NamedTuple):
-    """The whole state of a checkpoint's parts, each value once.
+def collect(parts: list[Part]) -> tuple[dict[str, Variable | np.ndarray], dict[str, str]]:
+    """Return the whole state of all parts and of the global random streams, each value once.
 
-    Attributes:
-        tensors: Variables and arrays by name in the file.
-        aliases: The other names of these, each with the name in the file.
+    Returns:
+        Variables and arrays by name in the file; and the other names of these, each with the name
+        in the file.
     """
-
-    tensors: dict[str, Variable | np.ndarray]
-    aliases: dict[str, str]
-
-
-def collect(parts: list[Part]) -> Collected:
-    """Return the whole state of all parts and of the global random streams."""
-    state = Collected({}, {})
+    tensors: dict[str, Variable | np.ndarray] = {}
+    aliases: dict[str, str] = {}
     names: dict[int, str] = {}
     named: list[Mapping[str, Variable | Stateful]] = [
         *(part.variables for part in parts),
@@ -229,13 +223,13 @@ def collect(parts: list[Part]) -> Collected:
     for key, item in (pair for pairs in named for pair in pairs.items()):
         first = names.setdefault(id(item), key)
         if first != key:
-            state.aliases[key] = first
-        elif key not in state.tensors:
-            state.tensors[key] = item if isinstance(item, Variable) else as_integers(item.state)
+            aliases[key] = first
+        elif key not in tensors:
+            tensors[key] = item if isinstance(item, Variable) else as_integers(item.state)
     seed, draws, draws_by_seed = global_state()
     pairs = [number for pair in draws_by_seed for number in pair]
-    state.tensors[GLOBAL_STATE] = as_integers((seed, draws, *pairs))
-    return state
+    tensors[GLOBAL_STATE] = as_integers((seed, draws, *pairs))
+    return tensors, aliases
 
 
 def _objects(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
