@@ -295,11 +295,8 @@ def text(
     array = np.asarray(data)
     if is_tensor(data) or array.dtype.kind not in "US":
         raise TypeError(f"Text must be a string, or lists of strings. Received: {data!r:.80}")
-    encode = np.frompyfunc(
-        lambda item: item if isinstance(item, bytes) else str(item).encode(), 1, 1
-    )
-    encoded = np.asarray(encode(array), object)
-    return _write(name, 0, step, "text", description, lambda _: encoded)
+    encoded = np.char.encode(array, "utf-8") if array.dtype.kind == "U" else array
+    return _write(name, 0, step, "text", description, lambda _: encoded.astype(object))
 
 
 def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:

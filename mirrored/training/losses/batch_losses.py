@@ -160,7 +160,7 @@ class _Overlap(Loss):
             return super()._reduced_loss(y_true, y_pred, sample_weight)
         refuse_parts(
             f"The loss {self.name!r} over axis={self.axis} is one number for the batch",
-            " or use axes without the batch",
+            ", or use axes without the batch",
         )
         if not self._is_one_number(y_pred, sample_weight):
             return super()._reduced_loss(y_true, y_pred, sample_weight)

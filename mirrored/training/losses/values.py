@@ -365,10 +365,8 @@ def refuse_parts(quantity: str, advice: str = "") -> None:
     """
     context = get_replica_context()
     if global_batch() is None and context is not None and context.num_replicas_in_sync > 1:
-        comma = "," if advice else ""
         raise ValueError(
-            f"{quantity}, and a replica has only a part of it. Let `fit` run the "
-            f"step{comma}{advice}."
+            f"{quantity}, and a replica has only a part of it. Let `fit` run the step{advice}."
         )
 
 
