@@ -205,9 +205,7 @@ class _Notes:
                 "`mr.reduce_mean` of it, the mean over a shard's examples."
             )
         with only():  # No tape that is open has anything to learn from it.
-            targets = [
-                target if target.shape == () else ops.reduce_sum(target) for target in targets
-            ]
+            targets = [ops.reduce_sum(target) if target.shape else target for target in targets]
         self._batch.note_losses(targets, self._replica)
         if not (self._skips or self._batch.is_empty(self._replica)):
             with only():  # No tape that is open has anything to learn from it.
@@ -302,10 +300,8 @@ class _Logs:
         """Return the floats so that each counts by the shard's part of the examples."""
         values, names = list(self._floats.values()), list(self._floats)
         weights = self._batch.weights("logs", self._replica, values, names) if names else []
-        return [
-            value if weight == share else value * (weight / share)
-            for value, weight in zip(values, weights, strict=True)
-        ]
+        pairs = zip(values, weights, strict=True)
+        return [value if weight == share else value * (weight / share) for value, weight in pairs]
 
 
 def _joined(numbers: Iterable[Tensor], dtype: DType) -> Tensor:

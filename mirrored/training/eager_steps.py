@@ -64,11 +64,8 @@ class EagerSteps(StepDriver):
             self._compared.add(kind)
             self._compare(batch, sharding.examples, kind)
         dtypes = self._plan.fed_dtypes(kind, batch)
-        parts = [
-            self._cut(_cast(array, dtype), sharding)
-            for array, dtype in zip(batch.columns, dtypes, strict=True)
-        ]
-        return batch.layout.pack(parts)
+        columns = map(_cast, batch.columns, dtypes)
+        return batch.layout.pack([self._cut(column, sharding) for column in columns])
 
     def _compare(self, batch: Arrays, examples: int, kind: str) -> None:
         """Raise WorkerError where other workers take another step."""

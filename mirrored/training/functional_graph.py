@@ -51,8 +51,8 @@ class FunctionalGraph:
             expected = tensors[0]._shape
             check_matches(owner, expected, fitted_rank(shapes, expected))
             return
-        boxed = self.layout.arranged(owner, map_shapes(_Box, shapes), _is_container)
-        for index, (tensor, box) in enumerate(zip(tensors, boxed, strict=True)):
+        pairs = self.layout.with_boxes(owner, map_shapes(_Box, shapes))
+        for index, (tensor, box) in enumerate(pairs):
             which = f"{index} with name '{names[index]}'" if index else "0"
             check_matches(owner, tensor._shape, fitted_rank(box.shape, tensor._shape), which)
 
@@ -63,11 +63,8 @@ class FunctionalGraph:
             owner: The model's name.
             shapes: The shape of the input, or the shapes of several as a call takes them.
         """
-        boxes = self.layout.arranged(owner, map_shapes(_Box, shapes), _is_container)
-        tensors = [
-            SymbolicTensor(box.shape, tensor._dtype)
-            for box, tensor in zip(boxes, self.layout.tensors, strict=True)
-        ]
+        pairs = self.layout.with_boxes(owner, map_shapes(_Box, shapes))
+        tensors = [SymbolicTensor(box.shape, tensor._dtype) for tensor, box in pairs]
         return _nest.pack_like(self._inputs, tensors)
 
     def run(self, owner: str, inputs: Any, mask: Any, *, training: bool | None) -> Any:
@@ -173,6 +170,15 @@ class GivenInputs:
             )
         return self._filled(leaves)
 
+    def with_boxes(self, owner: str, boxes: Any) -> list[tuple[SymbolicTensor, "_Box"]]:
+        """Return the placeholders, each with the box that is given for it; see `arranged`.
+
+        Args:
+            owner: The model's name.
+            boxes: Boxes, as a call of the model takes their contents.
+        """
+        return list(zip(self.tensors, self.arranged(owner, boxes, _is_container), strict=True))
+
     def fitted(self, owner: str, shapes: Shapes) -> Shapes:
         """Return shapes, as they were given, with a last axis of 1 added or left out.
 
@@ -184,8 +190,7 @@ class GivenInputs:
             ValueError: They have another structure than the inputs, or one is missing.
         """
         boxes = map_shapes(_Box, shapes)
-        arranged = self.arranged(owner, boxes, _is_container)
-        for tensor, box in zip(self.tensors, arranged, strict=True):
+        for tensor, box in self.with_boxes(owner, boxes):
             box.shape = fitted_rank(box.shape, tensor._shape)
         return _nest.map_structure(lambda box: box and box.shape, boxes)
 
@@ -209,11 +214,8 @@ class GivenInputs:
             ValueError: They have another structure than the inputs, or one is missing.
         """
         boxes = _nest.map_structure(lambda dtype: dtype and _Box(dtype), dtypes)
-        arranged = self.arranged(owner, boxes, _is_container)
-        wanted = {
-            id(box): fed_as(box.shape, tensor._dtype)
-            for tensor, box in zip(self.tensors, arranged, strict=True)
-        }
+        pairs = self.with_boxes(owner, boxes)
+        wanted = {id(box): fed_as(box.shape, tensor._dtype) for tensor, box in pairs}
         return _nest.map_structure(lambda box: wanted.get(id(box)), boxes)
 
     def _named(self, value: dict[str, Any]) -> list[Any]:

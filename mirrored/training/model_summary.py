@@ -78,11 +78,8 @@ def summarize(
     rows = []
     for callee, depth in _nested(_between(callees, layer_range), expand_nested):
         prefix = f"{_NESTED * depth}└ " if depth else ""
-        row = [
-            f"{prefix}{one_line(callee.name)} ({_kind(callee)})",
-            _shape_of(callee),
-            _size_of(callee),
-        ]
+        name = f"{prefix}{one_line(callee.name)} ({_kind(callee)})"
+        row = [name, _shape_of(callee), _size_of(callee)]
         if nodes:
             row.append(_connections(callee, nodes))
         if show_trainable:

@@ -195,9 +195,8 @@ def compare_replicas(
         contextvars.Context().run(_values, model, arrays, examples, count, draws)
         for count in (1, replicas)
     )
-    return _compared(
-        base, many, tuple(split_sizes(examples, replicas)), Tolerances(model, rtol, atol)
-    )
+    shards = tuple(split_sizes(examples, replicas))
+    return _compared(base, many, shards, Tolerances(model, rtol, atol))
 
 
 def _both(shards: tuple[int, ...]) -> str:
@@ -239,9 +238,8 @@ def _values(
     """Return the values of one step on a copy of the model, in the step's order."""
     with ExitStack() as stack:
         # Both steps draw the same numbers, and nobody else misses them.
-        stack.enter_context(
-            drawing_from(RngState(draws.seed, draws.draws, dict(draws.draws_by_seed)))
-        )
+        own = RngState(draws.seed, draws.draws, dict(draws.draws_by_seed))
+        stack.enter_context(drawing_from(own))
         try:
             copy = ReplicaCopy(model, replicas)
             stack.enter_context(copy.stand_ins.in_force())
@@ -299,10 +297,8 @@ class ReplicaCopy:
                 aggregation=state.aggregation,
             )
             variable._traits = state.traits
-            if (state.synchronization, state.aggregation) == (
-                VariableSynchronization.ON_READ,
-                VariableAggregation.SUM,
-            ):
+            is_sum = state.aggregation is VariableAggregation.SUM
+            if is_sum and state.synchronization is VariableSynchronization.ON_READ:
                 variable.assign(state.value)  # Which gives each copy its part of the sum.
         self.known[id(variable)] = variable, state.value
         return variable

@@ -80,21 +80,16 @@ class RunPlan:
 
         (But for the compilation's parts: with another one all traces go.)
         """
-        model = self.model
+        model, state = self.model, self.model.__state__
         held: list[Any] = []
-        settings: list[Any] = [
-            model.built,
-            model.__state__.input_shape,
-            model.__state__.dtype,
-            model.__state__.input_dtype,
-        ]
+        settings: list[Any] = [model.built, state.input_shape, state.dtype, state.input_dtype]
         for layer, variables in self.layers:
             held.append(layer)
             settings.append(layer.__state__.trainable)
             for variable in variables:
                 held.append(variable)
                 settings.append(variable.trainable)
-        traced = [id(model.__state__.compilation), *map(id, held), *settings[4:]]
+        traced = [id(state.compilation), *map(id, held), *settings[4:]]
         for optimizer in self.optimizers:
             for rule in optimizer.within:
                 traced.append(type(rule))
@@ -103,7 +98,7 @@ class RunPlan:
                         traced += item
         self.identity, self.held = tuple(traced), held
         self._state = self.identity, settings
-        earlier = model.__state__.traces.decisions
+        earlier = state.traces.decisions
         self.decided = {} if earlier is None or earlier[0] != self._state else earlier[2]
 
     def keep(self) -> None:

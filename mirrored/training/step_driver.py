@@ -201,11 +201,8 @@ def _failed_step(
     """
     strategy = model.distribute_strategy
     first, devices = strategy.first_replica, strategy.devices
-    here = [
-        f"replica {first + i} ({devices[i].full_name})"
-        for i, part in enumerate(losses)
-        if not math.isfinite(part)
-    ]
+    bad_here = [i for i, part in enumerate(losses) if not math.isfinite(part)]
+    here = [f"replica {first + i} ({devices[i].full_name})" for i in bad_here]
     bad = [replica for there in strategy.of_each_worker(here, "losses") for replica in there]
     if totals.names is not None and not bad:
         return ValueError(

@@ -81,10 +81,7 @@ class History(Callback):
         from mirrored import _html
         from mirrored.training.progress import format_value
 
-        values = {
-            name: dict(zip(places, numbers, strict=True))
-            for name, (places, numbers) in self._curves().items()
-        }
+        values = {name: dict(zip(*curve, strict=True)) for name, curve in self._curves().items()}
         epochs = sorted({epoch for numbers in values.values() for epoch in numbers})
         rows = [
             (epoch, *(format_value(of[epoch]) if epoch in of else "" for of in values.values()))

@@ -66,12 +66,8 @@ def places(model: "Model", skipped: Iterable[Any] = ()) -> list[Place]:
     _walk(model, "", parts, set(left_out))
     if left_out:
         return parts
-    there = {
-        id(weight)
-        for _, owner in parts
-        if isinstance(owner, Layer)
-        for weight in own_weights(owner)
-    }
+    layers = [owner for _, owner in parts if isinstance(owner, Layer)]
+    there = {id(weight) for layer in layers for weight in own_weights(layer)}
     missing = [weight.name for weight in model.weights if id(weight) not in there]
     if missing:
         raise ValueError(

@@ -291,9 +291,8 @@ def load_tensors(
             checkpoint, or of another model.
     """
     with open_tensors(path, WEIGHTS) as file:
-        raise_differences(
-            file.noun, differences(file.specs, expected, WEIGHTS.owner), WEIGHTS.owner
-        )
+        problems = differences(file.specs, expected, WEIGHTS.owner)
+        raise_differences(file.noun, problems, WEIGHTS.owner)
         yield from file.read(expected)
 
 

@@ -162,11 +162,8 @@ def raise_differences(noun: str, problems: Sequence[str], owner: str) -> None:
 @contextlib.contextmanager
 def slots_undone_on_failure(optimizers: Iterable[Any]) -> Iterator[None]:
     """Within this context, an exception takes back the slots that optimizers get."""
-    known = [
-        (owner.slots, owner.slots.snapshot())
-        for owner in optimizers
-        if isinstance(owner, Optimizer)
-    ]
+    all_slots = [owner.slots for owner in optimizers if isinstance(owner, Optimizer)]
+    known = [(slots, slots.snapshot()) for slots in all_slots]
     try:
         yield
     except BaseException:

@@ -191,9 +191,8 @@ class Loss(_overrides.Subclassable, Configured):
         if type(self).__call__ is not Loss.__call__:
             return weighted_by_shard(self.__called(y_true, y_pred, sample_weight))
         values = self._loss_values(y_true, y_pred, sample_weight)
-        number, is_whole = self.__number(
-            values, self._mask_of_values(values, y_pred), sample_weight
-        )
+        mask = self._mask_of_values(values, y_pred)
+        number, is_whole = self.__number(values, mask, sample_weight)
         if number is None:
             return ops.reduce_sum(of_examples(values, y_pred, sample_weight)) * (1.0 / examples)
         return weighted_by_shard(number) if is_whole else number

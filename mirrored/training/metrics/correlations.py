@@ -211,11 +211,9 @@ class R2Score(Counting):
             weights = cast(ops.convert_to_tensor(sample_weight), self.dtype)
             weights = weights[:, None] if weights.ndim == 1 else weights
             weights = ops.broadcast_to(weights, true.shape)
+        weights = cast(weights, ops.float64)
         values = (true * true, true, ops.square(true - predicted), ops.ones_like(true))
-        sums = [
-            ops.reduce_sum(cast(value, ops.float64) * cast(weights, ops.float64), axis=0)
-            for value in values
-        ]
+        sums = [ops.reduce_sum(cast(value, ops.float64) * weights, axis=0) for value in values]
         if not self._built:
             self._start(true.shape[1:])
         self._count(sums)

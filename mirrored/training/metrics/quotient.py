@@ -159,9 +159,8 @@ def weighted_sums(
     else:
         # As in Keras, weights of fewer axes than the values are for their first ones.
         weights = ops.convert_to_tensor(sample_weight)
-        weights = example_weights(
-            weights, values, min(max(weights.ndim, 1), values.ndim - averaged)
-        )
+        axes = min(max(weights.ndim, 1), values.ndim - averaged)
+        weights = example_weights(weights, values, axes)
         first, rest = values.shape[: max(weights.ndim, 1)], values.shape[max(weights.ndim, 1) :]
         weights = ops.broadcast_to(weights, first)
         count = _divided(ops.reduce_sum(weights), per_example / (math.prod(rest) or 1))

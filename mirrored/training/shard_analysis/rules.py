@@ -130,9 +130,8 @@ def _elementwise(scales: _Scales, linear: Callable[[Call], bool]) -> Rule:
             step = _step_after(call)
             if step is None:
                 mixing |= {call.operation}
-            return _in_order(
-                call, ShardValue(_ROWS, axes[0], scale or UNIT, step=step or 0), mixing
-            )
+            result = ShardValue(_ROWS, axes[0], scale or UNIT, step=step or 0)
+            return _in_order(call, result, mixing)
         scale = scales(list(call.inputs))
         if not of_shard:
             return ShardValue(scale=scale)
