@@ -78,7 +78,6 @@ class Attention(Layer):
             self.concat_score_weight = self.add_weight((), "ones", name="concat_score_weight")
 
     def _scale_for(self, query_shape: Shape) -> Variable:
-        del query_shape
         return self.add_weight((), "ones", name="scale")
 
     def check_input_shape(self, input_shape: Shapes) -> None:

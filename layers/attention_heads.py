@@ -164,7 +164,6 @@ class AttentionHeads(Layer):
 
     def _query_mask(self, query: Tensor, mask: Any) -> Any:
         """Return which queries count."""
-        del query
         return mask
 
     # Attention.
@@ -202,7 +201,6 @@ class AttentionHeads(Layer):
             Shape (batch, queries, ...); with the weights, of shape (batch, heads, queries, keys),
             where they are asked for.
         """
-        del training
         lengths = (query.shape[1], value.shape[1])
         query_mask = self._query_mask(query, query_mask)
         mask = self.__merged_mask(

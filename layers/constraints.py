@@ -141,8 +141,7 @@ class MinMaxNorm(Constraint):
 
         def desired(norm: Tensor) -> Tensor:
             bounded = ops.clip_by_value(norm, self.min_value, self.max_value)
-            nearer: Tensor = self.rate * bounded + (1 - self.rate) * norm
-            return nearer
+            return self.rate * bounded + (1 - self.rate) * norm
 
         return _rescaled(w, self.axis, desired)
 

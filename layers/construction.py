@@ -32,13 +32,8 @@ class Arguments:
         self.args = args
         self.kwargs = kwargs
 
-    @property
-    def are_plain(self) -> bool:
-        """Whether they are numbers, strings and the like."""
-        return all(isinstance(value, _PLAIN) for value in _nest.flatten((self.args, self.kwargs)))
-
     def __reduce__(self) -> Any:
-        if self.are_plain:
+        if all(isinstance(value, _PLAIN) for value in _nest.flatten((self.args, self.kwargs))):
             return Arguments, (self.args, self.kwargs)
         return _forgotten, ()  # They may hold what cannot be copied, and the layer needs them not.
 

@@ -66,8 +66,7 @@ class Rescaling(SameShape):
         scale, offset = (ops.cast(value, self.compute_dtype) for value in (self.scale, self.offset))
         if scale.ndim and as_data_format(None) == "channels_first":
             scale = ops.reshape(scale, (*scale.shape, *(1,) * (3 - scale.ndim)))
-        outputs: Tensor = ops.cast(inputs, self.compute_dtype) * scale + offset
-        return outputs
+        return ops.cast(inputs, self.compute_dtype) * scale + offset
 
 
 class Lambda(Layer):
@@ -265,7 +264,6 @@ class Pipeline(Layer):
             training: Whether the layers train.
             mask: The mask of the inputs, if these carry none.
         """
-        del training  # The layers follow it by themselves.
         outputs = inputs if mask is None else carrying(inputs, mask)
         for layer in self._pipeline_layers:
             outputs = layer(outputs)

@@ -85,7 +85,6 @@ class Embedding(Layer):
 
     def build(self, input_shape: Shape) -> None:
         """Create the table."""
-        del input_shape
         add_configured(self, "embeddings", (self.input_dim, self.output_dim))
 
     def check_input_shape(self, input_shape: Shape) -> None:

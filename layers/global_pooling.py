@@ -14,7 +14,7 @@ from mirrored.ops import Tensor
 
 
 class GlobalPooling(SpatialLayer):
-    """A layer that reduces the spatial axes, as a subclass does in `_reduced`."""
+    """A layer that reduces the spatial axes, as a subclass does in `call`."""
 
     _built_from_start = True
 
@@ -28,18 +28,6 @@ class GlobalPooling(SpatialLayer):
         self.data_format = as_data_format(data_format)
         self.keepdims = bool(keepdims)
 
-    def call(self, inputs: Tensor) -> Tensor:
-        """Return one vector per example.
-
-        Args:
-            inputs: Shape (batch, spatial axes, channels), or (batch, channels, spatial axes) with
-                "channels_first".
-        """
-        return self._reduced(inputs)
-
-    def _reduced(self, inputs: Tensor) -> Tensor:
-        raise NotImplementedError
-
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         """Return the shape without the spatial axes, or with 1 in their place."""
         before, sizes, behind = self._around(input_shape)
@@ -49,7 +37,13 @@ class GlobalPooling(SpatialLayer):
 class GlobalAveragePooling(GlobalPooling):
     """Takes the mean of each channel: of integers, too, a float."""
 
-    def _reduced(self, inputs: Tensor) -> Tensor:
+    def call(self, inputs: Tensor) -> Tensor:
+        """Return one vector per example.
+
+        Args:
+            inputs: Shape (batch, spatial axes, channels), or (batch, channels, spatial axes) with
+                "channels_first".
+        """
         values = ops.cast(inputs, self.compute_dtype)
         return ops.reduce_mean(values, self._spatial_axes, keepdims=self.keepdims)
 
@@ -59,7 +53,13 @@ class GlobalMaxPooling(GlobalPooling):
 
     _keeps_integers = True
 
-    def _reduced(self, inputs: Tensor) -> Tensor:
+    def call(self, inputs: Tensor) -> Tensor:
+        """Return one vector per example.
+
+        Args:
+            inputs: Shape (batch, spatial axes, channels), or (batch, channels, spatial axes) with
+                "channels_first".
+        """
         return ops.reduce_max(inputs, self._spatial_axes, keepdims=self.keepdims)
 
 
@@ -92,7 +92,7 @@ class GlobalAveragePooling1D(GlobalAveragePooling):
             mask: Which steps the mean is over, of shape (batch, steps); None: over all.
         """
         if mask is None:
-            return self._reduced(inputs)
+            return super().call(inputs)
         (axis,) = self._spatial_axes
         inputs = ops.cast(inputs, self.compute_dtype)
         counts = ops.expand_dims(ops.cast(mask, ops.bool_), 3 - axis)

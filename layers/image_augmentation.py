@@ -102,8 +102,7 @@ class RandomFlip(_RandomLayer):
         vertical, horizontal = (1, 2) if self.data_format == "channels_last" else (2, 3)
         axes = [horizontal] if "horizontal" in self.mode else []
         axes += [vertical] if "vertical" in self.mode else []
-        flipped: Tensor = ops.where(drawn, ops.reverse(images, axes), images)
-        return flipped
+        return ops.where(drawn, ops.reverse(images, axes), images)
 
 
 class _RandomAffine(_RandomLayer):
@@ -131,12 +130,8 @@ class _RandomAffine(_RandomLayer):
 
     def _size(self, images: Tensor) -> tuple[int, int]:
         """Return height and width."""
-        height, width = images.shape[-3:-1] if self._is_last else images.shape[-2:]
-        return height, width
-
-    @property
-    def _is_last(self) -> bool:
-        return self.data_format == "channels_last"
+        first = -3 if self.data_format == "channels_last" else -2
+        return images.shape[first], images.shape[first + 1]
 
     def _moved(self, images: Tensor, drawn: Transformation, interpolation: str) -> Tensor:
         return transformed(

@@ -84,12 +84,9 @@ class ImageLayer(Layer):
     def _whole(self, images: Tensor, drawn: Transformation, masks: bool) -> Tensor:
         single = images.ndim == 3
         batch = ops.expand_dims(images, 0) if single else images
-        changed = self._changed(batch, drawn, "nearest" if masks else self._interpolation)
+        interpolation = "nearest" if masks else str(getattr(self, "interpolation", "bilinear"))
+        changed = self._changed(batch, drawn, interpolation)
         return ops.squeeze(changed, [0]) if single else changed
-
-    @property
-    def _interpolation(self) -> str:
-        return str(getattr(self, "interpolation", "bilinear"))
 
     def _draw(self, images: Tensor) -> Transformation:
         """Return what is drawn in training; layers that draw nothing return None."""

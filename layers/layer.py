@@ -618,7 +618,6 @@ class Layer(Part, _overrides.Subclassable):
             inputs: The first argument of `call`.
             previous_mask: Its mask, or the masks in the same structure; None where there is none.
         """
-        del inputs
         return previous_mask
 
     # Losses.

@@ -26,7 +26,6 @@ class Merge(Layer):
     _infers = True  # Integers stay integers, and beside floats they become such.
     _pair: ClassVar[Any]  # From two tensors to one.
     _exactly: ClassVar[int | None] = None
-    _sees_masks: ClassVar[bool] = False  # What masks leave out is not merged.
 
     def build(self, input_shape: Shapes) -> None:
         """Check the shapes.
@@ -80,7 +79,7 @@ class Merge(Layer):
             )
         rank = max(value.ndim for value in inputs)
         tensors = [_with_rank(value, rank) for value in self._of_one_dtype(inputs)]
-        for tensor in tensors if self._sees_masks else ():
+        for tensor in tensors:
             if tensor._keras_mask is not None:
                 return self._merged_by_masks(tensors)
         return self._merged(tensors)
@@ -104,7 +103,8 @@ class Merge(Layer):
         return reduce(type(self)._pair, inputs)
 
     def _merged_by_masks(self, inputs: list[Tensor]) -> Tensor:
-        raise NotImplementedError
+        """Merge inputs of which some have masks; subclasses leave out what masks leave out."""
+        return self._merged(inputs)
 
     def _of_one_dtype(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Return tensors of the dtype that all of them promote to."""
@@ -191,8 +191,6 @@ class Multiply(Merge):
 
     _pair = staticmethod(ops.multiply)
 
-    _sees_masks = True
-
     def _merged_by_masks(self, inputs: list[Tensor]) -> Tensor:
         masks = masks_as_wide(inputs)
         one, zero = (ops.constant(number, inputs[0].dtype) for number in (1, 0))
@@ -230,8 +228,6 @@ class Average(Merge):
 
 class Extreme(Merge):
     """The largest or the smallest of inputs: of those that masks leave, where there are masks."""
-
-    _sees_masks = True
 
     def _merged_by_masks(self, inputs: list[Tensor]) -> Tensor:
         (output, *others), (counts, *masks) = inputs, masks_as_wide(inputs)

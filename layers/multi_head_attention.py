@@ -194,7 +194,6 @@ class MultiHeadAttention(AttentionHeads):
         require_rank(self.name, input_shape, 3)
 
     def _query_mask(self, query: Tensor, mask: Any) -> Any:
-        del mask
         return mask_of(query)
 
     def compute_output_shape(

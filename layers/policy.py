@@ -9,7 +9,7 @@ import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explained
-from mirrored.serialization.constructor_arguments import Configured
+from mirrored.serialization.constructor_arguments import Configured, deserialized
 
 _MIXED = "mixed_bfloat16"
 _VALID = f"Valid policies are 'float32', 'float64' and '{_MIXED}'."
@@ -180,9 +180,7 @@ def as_policy(dtype: Any) -> DTypePolicy:
 
 
 def _of_configuration(config: dict[str, Any]) -> Any:
-    from mirrored.serialization.configs import deserialize_keras_object  # Few programs need it.
-
-    policy = deserialize_keras_object(config, module_objects={"DTypePolicy": DTypePolicy})
+    policy = deserialized(config, {"DTypePolicy": DTypePolicy})
     if not isinstance(policy, DTypePolicy):
         raise ValueError(
             "Cannot interpret `dtype` argument. Expected a string or an instance of DTypePolicy. "

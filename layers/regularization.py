@@ -56,8 +56,7 @@ class Drawing(SameShape):
         if rate == 1:
             return ops.zeros_like(inputs)
         mask = ops.cast(ops.greater_equal(drawn, rate), inputs.dtype)
-        outputs: Tensor = inputs * (mask * (1.0 / (1.0 - rate)))
-        return outputs
+        return inputs * (mask * (1.0 / (1.0 - rate)))
 
 
 def as_noise_shape(value: Any) -> tuple[int | None, ...] | None:
@@ -282,9 +281,8 @@ class _SpatialDropout(SpatialLayer, Drawing):
     def __init__(
         self,
         rate: float,
-        data_format: str | None,
-        seed: int | SeedGenerator | None,
-        /,
+        data_format: str | None = None,
+        seed: int | SeedGenerator | None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         fraction = from_0_to_1("rate", rate)
@@ -335,20 +333,7 @@ class SpatialDropout1D(_SpatialDropout):
         super().__init__(rate, "channels_last", seed, **options)
 
 
-class _DropoutOfImages(_SpatialDropout):
-    """Its channels are behind or before the spatial axes."""
-
-    def __init__(
-        self,
-        rate: float,
-        data_format: str | None = None,
-        seed: int | SeedGenerator | None = None,
-        **options: Unpack[LayerOptions],
-    ) -> None:
-        super().__init__(rate, data_format, seed, **options)
-
-
-class SpatialDropout2D(_DropoutOfImages):
+class SpatialDropout2D(_SpatialDropout):
     """Sets whole channels of images to zero at random while training.
 
     Tompson et al., 2014: https://arxiv.org/abs/1411.4280
@@ -373,7 +358,7 @@ class SpatialDropout2D(_DropoutOfImages):
     _rank = 2
 
 
-class SpatialDropout3D(_DropoutOfImages):
+class SpatialDropout3D(_SpatialDropout):
     """Sets whole channels of volumes to zero at random while training.
 
     Tompson et al., 2014: https://arxiv.org/abs/1411.4280

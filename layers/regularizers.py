@@ -46,7 +46,6 @@ class Regularizer(Configured):
         Args:
             x: The weight, or the output, that is penalised.
         """
-        del x
         return 0.0
 
     def get_config(self) -> dict[str, Any]:

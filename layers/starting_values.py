@@ -148,8 +148,7 @@ class Identity(Initializer):
                 "Identity matrix initializer can only be used for 2D matrices. Received: "
                 f"shape={shape} of rank {len(shape)}."
             )
-        matrix: Tensor = self.gain * ops.eye(*shape, dtype=as_dtype(dtype))
-        return matrix
+        return self.gain * ops.eye(*shape, dtype=as_dtype(dtype))
 
 
 class Drawn(Initializer):

@@ -61,7 +61,8 @@ def new_weight(
         constraint: What optimizers bring it back to.
         **options: Those of `Variable`.
     """
-    make = _initializer_of(initializer, dtype)
+    usual = initializers.Zeros if dtype.kind in "biu" else initializers.GlorotUniform
+    make = initializers.get(initializer) or usual()
     penalty, projection = regularizers.get(regularizer), constraints.get(constraint)
     room = room_in_force()
     if room is not None:
@@ -204,12 +205,6 @@ def state_variable(owner: str, stream: SeedGenerator) -> Variable:
 def in_order(variables: list[Variable]) -> list[Variable]:
     """Return variables, trainable ones first."""
     return sorted(variables, key=lambda variable: not variable.trainable)
-
-
-def _initializer_of(identifier: object, dtype: np.dtype[Any]) -> initializers.Filling:
-    """Return the initializer of a weight; where none is asked for, Keras' for its dtype."""
-    usual = initializers.Zeros if dtype.kind in "biu" else initializers.GlorotUniform
-    return initializers.get(identifier) or usual()
 
 
 def load_into(layer: Any, own: Sequence[Variable], store: Any) -> None:

@@ -38,7 +38,7 @@ from mirrored.optim.slots import SAME_SCOPE, Kept, Slots, build_once, unknown
 from mirrored.optim.transforms import Clipping
 from mirrored.optim.updates import Plan, Rule, RuleByVariable, Update
 from mirrored.program.variable_access import ruled_by
-from mirrored.serialization.constructor_arguments import arguments_of
+from mirrored.serialization.constructor_arguments import arguments_of, deserialized, serialized
 from mirrored.variables import Variable, VariableAggregation
 from mirrored.variables.variable import assign_together
 
@@ -213,7 +213,6 @@ class Optimizer(_overrides.Subclassable):
         Args:
             variable: The variable.
         """
-        del variable
         return self.slot_names
 
     def slot_start(self, name: str, shape: Shape) -> tuple[Shape, float | None]:
@@ -225,7 +224,6 @@ class Optimizer(_overrides.Subclassable):
             name: One of the names of what is kept for the variable.
             shape: The shape of the variable that it is kept for.
         """
-        del name
         return shape, 0.0
 
     def update(
@@ -254,7 +252,6 @@ class Optimizer(_overrides.Subclassable):
             shared: The numbers before the step, scalars.
             step: The number of this step, from 1, a scalar of their dtype.
         """
-        del step
         return shared
 
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: TensorLike) -> None:
@@ -330,7 +327,6 @@ class Optimizer(_overrides.Subclassable):
 
     def _weight_decay_for(self, variable: Variable) -> float | None:
         """Return the weight decay of a variable that is not excluded from it."""
-        del variable
         return self.weight_decay
 
     def prepare(
@@ -432,16 +428,13 @@ class Optimizer(_overrides.Subclassable):
             >>> mr.optim.SGD(0.5, momentum=0.25).get_config()["momentum"]
             0.25
         """
-        from mirrored.serialization.configs import serialize_keras_object  # Few programs need it.
-
         rate: Any = self._learning_rate
         if isinstance(rate, Variable):
             rate = float(rate.numpy())
-        settings = {name: serialize_keras_object(getattr(self, name)) for name in SETTINGS}
         return {
             "name": self.name,
-            "learning_rate": serialize_keras_object(rate),
-            **settings,
+            "learning_rate": serialized(rate),
+            **{name: serialized(getattr(self, name)) for name in SETTINGS},
             **arguments_of(self, without=("name", "learning_rate", *SETTINGS)),
         }
 
@@ -521,7 +514,6 @@ class Optimizer(_overrides.Subclassable):
         Raises:
             ValueError: There is no such initializer, or a layout.
         """
-        del aggregation
         if layout is not None:
             raise ValueError(f"Variables have no layout here. Received: layout={layout!r}")
         variable = _new_variable(self, shape, initializer, dtype, name or "variable")
@@ -953,12 +945,8 @@ def read_config(
         names: Those that may be configurations themselves.
         custom_objects: Classes and functions that these may name.
     """
-    from mirrored.serialization.configs import deserialize_keras_object  # Few programs need it.
-
     arguments = dict(config)
     for name in names:
         if isinstance(arguments.get(name), dict):
-            arguments[name] = deserialize_keras_object(
-                arguments[name], custom_objects=custom_objects
-            )
+            arguments[name] = deserialized(arguments[name], None, custom_objects)
     return arguments

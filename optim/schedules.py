@@ -14,7 +14,7 @@ from mirrored._arguments import explained, explained_only
 from mirrored._types import TensorLike
 from mirrored.ops import Tensor
 from mirrored.optim.hyperparameters import LearningRateSchedule as LearningRateSchedule
-from mirrored.serialization.constructor_arguments import arguments_of
+from mirrored.serialization.constructor_arguments import arguments_of, deserialized, serialized
 
 
 class _Schedule(LearningRateSchedule):
@@ -99,8 +99,7 @@ class InverseTimeDecay(_Schedule):
     def __call__(self, step: TensorLike) -> Tensor:
         """Return the rate after a number of steps."""
         parts = _parts(step, self.decay_steps, self.staircase)
-        rate: Tensor = _number(self.initial_learning_rate) / (1.0 + parts * self.decay_rate)
-        return rate
+        return _number(self.initial_learning_rate) / (1.0 + parts * self.decay_rate)
 
 
 @explained
@@ -294,8 +293,7 @@ class CosineDecayRestarts(_Schedule):
 
 
 def _number(value: Any) -> Tensor:
-    number: Tensor = ops.cast(value, ops.floatx())
-    return number
+    return ops.cast(value, ops.floatx())
 
 
 def _parts(step: Any, decay_steps: Any, staircase: bool) -> Tensor:
@@ -313,9 +311,7 @@ def serialize(learning_rate_schedule: Any) -> Any:
         >>> serialize(PiecewiseConstantDecay([2], [1.0, 0.5]))["config"]["boundaries"]
         [2]
     """
-    from mirrored.serialization.configs import serialize_keras_object  # Few programs need it.
-
-    return serialize_keras_object(learning_rate_schedule)
+    return serialized(learning_rate_schedule)
 
 
 @explained_only
@@ -330,10 +326,8 @@ def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | N
         >>> deserialize(serialize(PiecewiseConstantDecay([2], [1.0, 0.5]))).values
         [1.0, 0.5]
     """
-    from mirrored.serialization.configs import deserialize_keras_object  # Few programs need it.
-
     names = {name: globals()[name] for name in globals()["__all__"] if not name.islower()}
-    return deserialize_keras_object(config, custom_objects, module_objects=names)
+    return deserialized(config, names, custom_objects)
 
 
 _public_module("tf.keras.optimizers.schedules", __name__, constants=("LearningRateSchedule",))

@@ -161,7 +161,6 @@ class Accumulation:
 
     def finish(self, value: Tensor, kept: Tensor, total: Any, step: Step) -> tuple[Tensor, Tensor]:
         """Return a variable's new value as it is, and the sum, which starts again if it is used."""
-        del kept
         return value, step.if_due(ops.zeros_like(total), total)
 
 
@@ -182,7 +181,6 @@ class MovingAverage:
 
     def finish(self, value: Tensor, kept: Tensor, total: Any, step: Step) -> tuple[Tensor, Tensor]:
         """Return a variable's new value and average."""
-        del total
         beyond_first = ops.cast(ops.not_equal(step.number, 1), value.dtype)
         momentum: Any = beyond_first * self.momentum
         average = momentum * kept + (1.0 - momentum) * value

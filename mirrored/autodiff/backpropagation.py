@@ -113,15 +113,15 @@ def _through_custom_call(
                 grads.setdefault(source._id, []).append(adopt(result, source.dtype))
 
 
-def zeros_for(value: Any, before: Sequence[int] = ()) -> Tensor:
-    """Return zeros like a tensor or variable, on its device and without reading it.
+def zeros_for(value: Any, shape: Sequence[int]) -> Tensor:
+    """Return zeros on the device of a tensor or variable and of its dtype, without reading it.
 
     Args:
         value: The tensor or variable.
-        before: Sizes of axes that come before its own.
+        shape: The shape of the zeros.
     """
     with on_device_of(value):
-        return ops.zeros((*before, *value.shape), value.dtype)
+        return ops.zeros(shape, value.dtype)
 
 
 def on_device_of(value: Any) -> AbstractContextManager[None]:
@@ -159,10 +159,11 @@ def jacobian_of(back: WayBack, target: Any, sources: Sequence[Any]) -> list[Tens
 
 
 def _stacked(parts: Sequence[Tensor], target: Any, source: Any) -> Tensor:
+    shape = (*target.shape, *source.shape)
     if not target.size:
-        return zeros_for(source, target.shape)
+        return zeros_for(source, shape)
     with on_device_of(source):
-        return ops.reshape(ops.stack(parts), (*target.shape, *source.shape))
+        return ops.reshape(ops.stack(parts), shape)
 
 
 def batch_jacobian_of(back: Callable[[Any], WayBack], target: Any, source: Any) -> Tensor:
@@ -187,23 +188,17 @@ def batch_jacobian_of(back: Callable[[Any], WayBack], target: Any, source: Any) 
             f"Need first dimension of target shape ({target.shape}) and source shape "
             f"({source.shape}) to match."
         )
-    batch, inner = target.shape[0], source.shape[1:]
-    shape = (*target.shape, *inner)
+    batch, shape = target.shape[0], (*target.shape, *source.shape[1:])
     if not target.size or target.dtype not in FLOATS:
-        return _zeros(target, shape)
+        return zeros_for(target, shape)
     way, wanted = back(target), {source._id}
     count = target.size // batch
     columns = [way(_one_at(target, i, batch), wanted).get(source._id) for i in range(count)]
     parts = [part for part in columns if part is not None]
     if not parts:
-        return _zeros(target, shape)
+        return zeros_for(target, shape)
     with on_device_of(source):
         return ops.reshape(ops.stack(parts, axis=1), shape)
-
-
-def _zeros(target: Any, shape: Sequence[int]) -> Tensor:
-    with on_device_of(target):
-        return ops.zeros(shape, target.dtype)
 
 
 def _one_at(target: Any, position: int, rows: int) -> Tensor:

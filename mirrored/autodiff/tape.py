@@ -102,10 +102,6 @@ class GradientTape(Recording):
         6.0
     """
 
-    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
-        """Create a tape, which records nothing until it is entered."""
-        super().__init__(persistent, watch_accessed_variables)
-
     @overload
     def gradient(
         self,
@@ -361,8 +357,10 @@ def _connected(
     """Return gradients, with zeros for missing ones if the mode demands them."""
     if mode is not UnconnectedGradients.ZERO:
         return results
-    pairs = zip(results, sources, strict=True)
-    return [zeros_for(source, shape) if result is None else result for result, source in pairs]
+    return [
+        zeros_for(source, (*shape, *source.shape)) if result is None else result
+        for result, source in zip(results, sources, strict=True)
+    ]
 
 
 def _checked_sources(sources: Any) -> list[Any]:

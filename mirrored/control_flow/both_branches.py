@@ -55,14 +55,6 @@ class BranchRecorder:
         self.run_by = recorder.run_by
         self.ask_number = recorder.ask_number
 
-    def again(self, recorder: Recorder) -> "BranchRecorder":
-        """Return a recorder that records the branch again, for its gradient.
-
-        Args:
-            recorder: Who records what is around it then.
-        """
-        return _Again(recorder, self._read)
-
     def record(
         self,
         op: Op,
@@ -121,13 +113,11 @@ class BranchRecorder:
         """Raise an error: a branch cannot do this."""
         _refuse(f"takes an element of {stream!r}", "Take it before")
 
-    def sum_over_devices(self, *_: Any) -> NoReturn:
+    def sum_over_devices(self, *_: Any, **__: Any) -> NoReturn:
         """Raise an error: a branch cannot do this."""
         _refuse("sums over devices", "Sum what it returns after")
 
-    def all_reduce(self, *_: Any, **__: Any) -> NoReturn:
-        """Raise an error: a branch cannot do this."""
-        _refuse("sums over devices", "Sum what it returns after")
+    all_reduce = sum_over_devices
 
     def require_finite(self, values: tuple[Tensor, ...]) -> NoReturn:
         """Raise an error: a branch cannot do this."""
@@ -139,12 +129,12 @@ class _Again(BranchRecorder):
 
     Args:
         recorder: Who records what is around it.
-        read: What was read of each variable, in order.
+        first: Who recorded the branch before.
     """
 
-    def __init__(self, recorder: Recorder, read: dict[int, tuple[Any, list[Tensor]]]) -> None:
+    def __init__(self, recorder: Recorder, first: BranchRecorder) -> None:
         super().__init__(recorder)
-        self._left = {key: iter(values) for key, (_, values) in read.items()}
+        self._left = {key: iter(values) for key, (_, values) in first._read.items()}
 
     def read(self, variable: Any) -> Tensor:
         """Return the recorded value that was read."""
@@ -288,7 +278,7 @@ def _tell(
     def rule(upstream: list[Tensor]) -> Sequence[Any]:
         def back(branch: Branch, recorder: BranchRecorder) -> Branch:
             def gradients() -> Any:
-                again = recorder.again(_recorder())
+                again = _Again(_recorder(), recorder)
                 with GradientTape(watch_accessed_variables=False) as tape, recorded_by(again):
                     tape.watch(sources)
                     outputs = [

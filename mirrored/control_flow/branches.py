@@ -279,7 +279,10 @@ def while_loop(
         )
     most = _as_count(maximum_iterations)
     recorded = active_recorder() is not None
-    values = _nest.map_structure(_first_value, loop_vars) if recorded else _read(loop_vars)
+    # Values of variables, which later assignments do not change.
+    values = _nest.map_structure(
+        lambda leaf: adopt(leaf, None) if recorded or is_tensor(leaf) else leaf, loop_vars
+    )
     first, count = values, 0
     while most is None or count < most:
         going = known_truth(cond(*values))
@@ -343,17 +346,6 @@ def _as_count(maximum_iterations: Any) -> int | None:
     if most.ndim:
         raise ValueError(f"'maximum_iterations' must be a scalar. Received shape: {most.shape}")
     return int(most)
-
-
-def _first_value(leaf: Any) -> Any:
-    return adopt(leaf, None)
-
-
-def _read(structure: Any) -> Any:
-    """Return a structure with values for variables, which later assignments do not change."""
-    return _nest.map_structure(
-        lambda leaf: adopt(leaf, None) if is_tensor(leaf) else leaf, structure
-    )
 
 
 explain_functions(__name__)

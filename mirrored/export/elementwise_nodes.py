@@ -189,8 +189,7 @@ _FORMULAS: Mapping[str, _Formula] = {
     "Xdivy": _zero_where(0, lambda w, x, y: w.add("Div", x, y)),
     "Xlog1py": _zero_where(0, lambda w, x, y: w.add("Mul", x, _log1p(w, y))),
     "Xlogy": _zero_where(0, lambda w, x, y: w.add("Mul", x, w.add("Log", y))),
-}
-_GRADIENT_FORMULAS: Mapping[str, _Formula] = {
+    # Ops of losses and gradients.
     "ReluGrad": lambda w, g, y: w.add(
         "Mul", g, w.cast(w.compare("Greater", y, w.like(y, 0)), g.dtype)
     ),
@@ -204,7 +203,4 @@ RULES: Mapping[str, Rule] = {
     "Cast": lambda w, call: w.cast(call.inputs[0], call.dtype),
     **{name: plain(op) for name, op in _PLAIN.items()},
     **{name: _of_inputs(formula) for name, formula in _FORMULAS.items()},
-}
-GRADIENT_RULES: Mapping[str, Rule] = {
-    name: _of_inputs(formula) for name, formula in _GRADIENT_FORMULAS.items()
 }

@@ -26,7 +26,6 @@ _WHAT = "file of ONNX"
 
 RULES: Mapping[str, Rule] = {
     **elementwise_nodes.RULES,
-    **elementwise_nodes.GRADIENT_RULES,
     **array_nodes.RULES,
     **window_nodes.RULES,
 }

@@ -189,22 +189,6 @@ def running_layer() -> Owner:
 Call = Callable[[list[Tensor]], list[Tensor]]
 
 
-def recorded(
-    call: Call, specs: Sequence[TensorSpec], device: Device, ops: Collection[str]
-) -> tuple[ExportRecorder, list[Tensor]]:
-    """Return the recorder of a call, and the call's results.
-
-    Args:
-        call: From tensors to tensors.
-        specs: The shapes and dtypes of the tensors.
-        device: Where they are.
-        ops: The names of the ops that have a mapping.
-    """
-    recorder = ExportRecorder(ops)
-    with only(recorder), recorder.recording(), noting_layers():
-        return recorder, call([recorder.input(spec, device, SHARED) for spec in specs])
-
-
 # Four numbers that sizes are tried with: primes, which leave a rest whatever divides them, of which
 # one is small and one large, or all small; then for functions that take only sizes without a rest.
 _NUMBERS = (
@@ -375,6 +359,7 @@ def _run(
     sizes: tuple[int, ...],
     ops: Mapping[str, Any],
 ) -> tuple[ExportRecorder, list[Tensor]]:
+    """Return the recorder of a call for some sizes of its inputs, and the call's results."""
     known = dict(zip(samples.names, sizes, strict=True))
     specs = [
         TensorSpec(
@@ -386,7 +371,10 @@ def _run(
         )
         for input_ in inputs
     ]
-    return recorded(call, specs, place("Placeholder", ("GPU", "CPU")), ops)
+    device = place("Placeholder", ("GPU", "CPU"))
+    recorder = ExportRecorder(ops)
+    with only(recorder), recorder.recording(), noting_layers():
+        return recorder, call([recorder.input(spec, device, SHARED) for spec in specs])
 
 
 class _Call(NamedTuple):

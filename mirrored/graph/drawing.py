@@ -95,7 +95,7 @@ class Drawing:
             return SymbolicTensor(tensor._shape, tensor._dtype) if tensor in taken else tensor
 
         for call in self._calls:
-            if not (call.args or call.kwargs) and tensors[_first(call.structure)] in taken:
+            if not (call.args or call.kwargs) and tensors[call.structure.number] in taken:
                 continue
             node = Node(
                 call.callee,
@@ -105,11 +105,6 @@ class Drawing:
             )
             node.device = call.device
         return [tensors[key] for key in self._inputs], [tensors[key] for key in self._outputs]
-
-
-def _first(structure: Any) -> int:
-    number: int = structure.number
-    return number
 
 
 def _alone(drawing: Drawing) -> SymbolicTensor:

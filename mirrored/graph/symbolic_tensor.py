@@ -83,7 +83,6 @@ class SymbolicTensor(Symbolic, Operators):
         record_history: bool = True,
         name: str | None = None,
     ) -> None:
-        del record_history
         if sparse or ragged:
             raise ValueError(
                 f"Tensors here are dense. Received: sparse={sparse!r}, ragged={ragged!r}"

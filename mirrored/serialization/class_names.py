@@ -261,8 +261,7 @@ def name_of_class(cls: type) -> tuple[str, str] | None:
         >>> name_of_class(mr.layers.Dense), name_of_class(mr.Sequential), name_of_class(int)
         (('keras.layers', 'Dense'), ('keras', 'Sequential'), None)
     """
-    names: tuple[str, str] | None = _name_of(cls)
-    return names
+    return _name_of(cls)
 
 
 def public_base(cls: type) -> Any:

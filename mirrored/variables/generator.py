@@ -488,7 +488,6 @@ class StreamVariable(Variable):
 
     def commit(self, value: Prepared, method: str = "assign") -> None:
         """Continue the stream from a state that `prepare` returned."""
-        del method
         array = value if isinstance(value, np.ndarray) else value.numpy()
         self._stream.restore([int(number) % _WORD for number in array])
 

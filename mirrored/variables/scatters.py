@@ -225,13 +225,9 @@ _ROWS: dict[str, Op] = {
 }
 
 
-def _op_name(method: str) -> str:
-    return "Resource" + "".join(part.capitalize() for part in method.split("_"))
-
-
 def change_of_rows(method: str, delta: IndexedSlices, old: Tensor) -> Tensor:
     """Return a tensor with some rows changed."""
-    name = _op_name(method)
+    name = "Resource" + "".join(part.capitalize() for part in method.split("_"))
     check_dtype(name, NUMBERS if method != "scatter_update" else frozenset({old.dtype}), old.spec)
     values = ops.convert_to_tensor(delta.values, old.dtype)
     if not old.ndim or values.shape[1:] != old.shape[1:]:
