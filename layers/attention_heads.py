@@ -5,6 +5,7 @@ key is like it.
 """
 
 import math
+from functools import reduce
 from typing import Any, Unpack
 
 from mirrored import ops
@@ -157,10 +158,7 @@ class AttentionHeads(Layer):
             masks.append(_window_mask(lengths, self.sliding_window))
         if attention_mask is not None:
             masks.append(_bools(attention_mask))
-        merged = None
-        for mask in masks:
-            merged = mask if merged is None else ops.logical_and(merged, mask)
-        return merged
+        return reduce(ops.logical_and, masks) if masks else None
 
     def _query_mask(self, query: Tensor, mask: Any) -> Any:
         """Return which queries count."""

@@ -120,26 +120,22 @@ def encoded(
         dtype: Their dtype.
         count_weights: What each counts; None: 1.
     """
-    ids = ops.reshape(inputs, (1,)) if inputs.ndim == 0 else inputs
+    ids = inputs if inputs.dtype in INDICES else ops.cast(inputs, ops.int64)
+    if ids.ndim == 0:
+        ids = ops.reshape(ids, (1,))
     if mode == "one_hot":
         if ids.ndim > 1 and ids.shape[-1] == 1:
             ids = ops.reshape(ids, ids.shape[:-1])
-        return _rows(ids, depth, dtype)
+        return ops.one_hot(ids, depth, dtype=dtype)
     weights = None if count_weights is None else ops.cast(count_weights, dtype)
     if ids.ndim <= 2:  # Of all modes, the one that takes no memory for each integer's row.
-        whole = ids if ids.dtype in INDICES else ops.cast(ids, ops.int64)
         binary = mode == "multi_hot"
-        counts = ops.bincount(whole, weights, depth, depth, axis=-1, binary_output=binary)
+        counts = ops.bincount(ids, weights, depth, depth, axis=-1, binary_output=binary)
         return ops.cast(counts, dtype)
-    rows = _rows(ids, depth, dtype)
+    rows = ops.one_hot(ids, depth, dtype=dtype)
     if mode == "multi_hot":
         return ops.reduce_max(rows, axis=1)
     return ops.reduce_sum(rows if weights is None else rows * weights[..., None], axis=1)
-
-
-def _rows(ids: Tensor, depth: int, dtype: DType) -> Tensor:
-    whole = ids if ids.dtype in INDICES else ops.cast(ids, ops.int64)
-    return ops.one_hot(whole, depth, dtype=dtype)
 
 
 def refuse_sparse(sparse: Any) -> None:

@@ -155,9 +155,8 @@ class _CustomGradient:
         # Tensors of their own. To a tape that follows no input they are what the ops made.
         results = _nest.map_structure(_result, result)
         inputs = [*map(_input, leaves), *(adopt(variable, None) for variable in variables)]
-        call = CustomCall(
-            inputs, _nest.flatten(results), _Rule(gradient, len(leaves), tuple(variables))
-        )
+        rule = functools.partial(_gradients, gradient, len(leaves), variables)
+        call = CustomCall(inputs, _nest.flatten(results), rule)
         for listener in active_listeners():
             listener.on_custom_call(call)
         return results
@@ -187,52 +186,43 @@ class _VariableWatcher:
         """Do nothing: the reads were noted."""
 
 
-class _Rule:
-    """The gradient function that a function returned, as a rule for tapes.
+def _gradients(
+    gradient: Callable[..., Any], count: int, variables: Sequence[Any], upstream: list[Tensor]
+) -> list[Any]:
+    """Return what a gradient function returns, with its numbers of gradients checked.
 
     Args:
         gradient: The function.
-        count: How many inputs it has gradients for.
-        variables: What else it has gradients for.
+        count: The number of the call's tensors and numbers.
+        variables: The variables that it used.
+        upstream: The gradients of its results.
     """
-
-    def __init__(self, gradient: Callable[..., Any], count: int, variables: Sequence[Any]) -> None:
-        self._gradient = gradient
-        self._count = count
-        self._variables = variables
-
-    def __call__(self, upstream: list[Tensor]) -> list[Any]:
-        by_variables: Sequence[Any] = ()
-        if self._variables:
-            by_inputs, by_variables = self._gradient(*upstream, variables=list(self._variables))
-            if len(by_variables) != len(self._variables):
-                raise ValueError(
-                    "Must return gradient for each variable from @mr.custom_gradient grad_fn. "
-                    f"Received: {len(by_variables)} for {len(self._variables)} variables."
-                )
-        else:
-            by_inputs = self._gradient(*upstream)
-        gradients = _nest.flatten(by_inputs)
-        if len(gradients) != self._count:
+    by_variables: Sequence[Any] = ()
+    if variables:
+        by_inputs, by_variables = gradient(*upstream, variables=list(variables))
+        if len(by_variables) != len(variables):
             raise ValueError(
-                f"custom_gradient function expected to return {self._count} gradients, but "
-                f"returned {len(gradients)} instead."
+                "Must return gradient for each variable from @mr.custom_gradient grad_fn. "
+                f"Received: {len(by_variables)} for {len(variables)} variables."
             )
-        return [*gradients, *by_variables]
+    else:
+        by_inputs = gradient(*upstream)
+    by_inputs = _nest.flatten(by_inputs)
+    if len(by_inputs) != count:
+        raise ValueError(
+            f"custom_gradient function expected to return {count} gradients, but "
+            f"returned {len(by_inputs)} instead."
+        )
+    return [*by_inputs, *by_variables]
 
 
 def _pair(returned: Any) -> tuple[Any, Callable[..., Any]]:
-    """Take a function's return value apart: the result and the gradient function."""
-    if isinstance(returned, tuple | list) and len(returned) != 2:
-        raise ValueError(_not_a_pair(returned))
-    if not isinstance(returned, tuple | list) or not callable(returned[1]):
-        raise TypeError(_not_a_pair(returned))
-    result, gradient = returned
-    return result, gradient
-
-
-def _not_a_pair(returned: Any) -> str:
-    return (
+    """Take a return value apart: the result and the gradient function."""
+    is_sequence = isinstance(returned, tuple | list)
+    if is_sequence and len(returned) == 2 and callable(returned[1]):
+        return returned[0], returned[1]
+    kind = ValueError if is_sequence and len(returned) != 2 else TypeError
+    raise kind(
         "A function with @mr.custom_gradient must return two values: its result, and a function "
         "from the gradient of the result to the gradients of its arguments. Received: "
         f"{returned!r:.100}"

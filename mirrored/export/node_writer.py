@@ -6,13 +6,14 @@ Each value has a dtype, and each node is compared with what ONNX says that it ta
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
 from mirrored._extras import package
 from mirrored.export.recordings import Owner
-from mirrored.export.sizes import Dim, Size
+from mirrored.export.sizes import Dim, Size, Term
 from mirrored.ops.spec import DType, as_dtype, bool_, int64
 
 OPSET = 18
@@ -229,24 +230,19 @@ class Writer:
         if dim is None:
             why = "has a size that is not a sum of products of the inputs' sizes"
             raise self.call.refuse(why) if self.call else NotImplementedError(why)
-        total: Ref | None = None
-        for term in dim.terms:
-            product: Ref | None = None
-            for place, power in enumerate(term.powers):
-                for _ in range(power):
-                    ref, axis = self._sizes[place]
-                    size = self.shared("Shape", ref, dtype=int64, start=axis, end=axis + 1)
-                    product = size if product is None else self.shared("Mul", product, size)
-            factor = self.constant(np.array([term.factor], np.int64))
-            if product is None:
-                product = factor
-            elif term.factor != 1:
-                product = self.shared("Mul", product, factor)
-            total = product if total is None else self.shared("Add", total, product)
-        result = self.constant(np.array([0], np.int64)) if total is None else total
-        if dim.divisor == 1:
-            return result
-        return self.shared("Div", result, self.constant(np.array([dim.divisor], np.int64)))
+        total = reduce(partial(self.shared, "Add"), map(self._product, dim.terms))
+        return total if dim.divisor == 1 else self.shared("Div", total, self._dim(dim.divisor))
+
+    def _product(self, term: Term) -> Ref:
+        factors: list[Ref] = []
+        for place, power in enumerate(term.powers):
+            if power:
+                ref, axis = self._sizes[place]
+                size = self.shared("Shape", ref, dtype=int64, start=axis, end=axis + 1)
+                factors += [size] * power
+        if term.factor != 1 or not factors:
+            factors.append(self._dim(term.factor))
+        return reduce(partial(self.shared, "Mul"), factors)
 
     def range(self, size: Dim) -> Ref:
         """Return the numbers below a size, int64.

@@ -16,7 +16,7 @@ from mirrored.export.elementwise_nodes import Rule
 from mirrored.export.node_writer import OPSET, Call, Ref, Writer, onnx_module, onnx_type
 from mirrored.export.recordings import Call as Function
 from mirrored.export.recordings import GraphInput, Trace, Traced, traced
-from mirrored.export.sizes import Band, Constant, Counted, Dim, Numbers, Repeated
+from mirrored.export.sizes import Band, Counted, Dim, Numbers, Repeated
 from mirrored.ops.spec import float32, is_narrow
 from mirrored.version import VERSION
 
@@ -153,9 +153,9 @@ class _Model:
             name = value.variable.name.removesuffix(":0")
             return w.weight(name, np.asarray(value.variable.numpy()))
         constant = value.constant
-        for kind, make in _MAKERS:
-            if isinstance(constant, kind):
-                return w.cast(make(w, constant), value.dtype)
+        make = _MAKERS.get(type(constant))
+        if make is not None:
+            return w.cast(make(w, constant), value.dtype)
         return w.constant(constant.value if constant is not None else ())
 
 
@@ -191,12 +191,12 @@ def _numbers(w: Writer, constant: Any) -> Ref:
     return w.add("Reshape", flat, w.dims(constant.value.shape))
 
 
-_MAKERS: tuple[tuple[type[Constant], Callable[[Writer, Any], Ref]], ...] = (
-    (Repeated, _repeated),
-    (Counted, _counted),
-    (Band, _band),
-    (Numbers, _numbers),
-)
+_MAKERS: Mapping[type, Callable[[Writer, Any], Ref]] = {
+    Repeated: _repeated,
+    Counted: _counted,
+    Band: _band,
+    Numbers: _numbers,
+}
 
 
 def written(w: Writer, call: Call) -> Ref:

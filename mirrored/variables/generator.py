@@ -309,7 +309,6 @@ def state_variable(words: Any, name: str) -> Variable:
         words,
         trainable=False,
         name=name,
-        synchronization=VariableSynchronization.AUTO,
         aggregation=VariableAggregation.ONLY_FIRST_REPLICA,
     )
 

@@ -74,9 +74,7 @@ class Tracker:
         Args:
             parts: The parts, each once.
         """
-        left: dict[int, _Part] = {}
-        for part in parts:
-            left[id(part)] = part
+        left = dict(zip(map(id, parts), parts, strict=True))
         known: list[_Part] = []
         for key in self._parts:
             if key in left:
