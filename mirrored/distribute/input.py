@@ -119,11 +119,6 @@ class DistributedDataset(GlobalBatches):
         """The transform whose elements the steps are made of; None: only Python knows them."""
         return self._dataset._transform if isinstance(self._dataset, DatasetBase) else None
 
-    @property
-    def _per_step(self) -> int:
-        """How many elements a step is made of."""
-        return 1 if self._take is cut else self._strategy.num_replicas_in_sync
-
     def __len__(self) -> int:
         """Return the number of batches, if the dataset knows it."""
         return len(self._dataset)  # type: ignore[arg-type]
@@ -200,9 +195,10 @@ class DistributedIterator(PositionedIterator):
         dataset: DistributedDataset,
         steps: Callable[[Sharing, Join, Position], Generator[list[Any]]],
     ) -> None:
-        dataset._strategy.require_devices()
-        super().__init__(dataset, dataset._known, dataset._per_step)
         self._strategy, self._steps = dataset._strategy, steps
+        self._strategy.require_devices()
+        per_step = 1 if dataset._take is cut else self._strategy.num_replicas_in_sync
+        super().__init__(dataset, dataset._known, per_step)
         self._open(self._position)
 
     def close(self) -> None:

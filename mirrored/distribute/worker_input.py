@@ -18,7 +18,6 @@ from mirrored.data.batches import check_of
 from mirrored.data.dataset_iterators import Position
 from mirrored.data.dataset_options import AutoShardPolicy, merged_options
 from mirrored.data.elements import DatasetBase
-from mirrored.data.leaf_specs import public_specs
 from mirrored.data.passes import PassesOfWorkers, cardinality_of
 from mirrored.data.transform import INFINITE_CARDINALITY
 from mirrored.distribute.input import DistributedDataset, host_elements
@@ -166,10 +165,7 @@ class WorkerDataset(DistributedDataset):
 
     def _like_spec(self) -> Any:
         """Return an empty batch, for a worker that has never had another."""
-        dataset = self._dataset
-        spec = (
-            public_specs(dataset._transform.specs()) if isinstance(dataset, DatasetBase) else None
-        )
+        spec = self.element_spec
         shapes = [getattr(leaf, "shape", None) for leaf in _nest.flatten(spec)]
         if spec is None or any(shape is None or None in tuple(shape)[1:] for shape in shapes):
             raise ValueError(
