@@ -57,6 +57,7 @@ class Mapped(Following):
 
     def __init__(self, source: Transform, function: Callable[..., Any]) -> None:
         super().__init__(source)
+        self.known = False
         self._function = ReplayedFunction(function)
         self.rng = Rng()
 
@@ -177,7 +178,6 @@ class Ignored(Following):
     def __init__(self, source: Transform, *, logs: bool) -> None:
         super().__init__(source)
         self.cardinality = UNKNOWN_CARDINALITY
-        self.known = source.known
         self._logs = logs
 
     def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
@@ -252,7 +252,6 @@ class Enumerated(Following):
     def __init__(self, source: Transform, start: int) -> None:
         super().__init__(source)
         self._start = start
-        self.known = source.known
 
     def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator of pairs."""
@@ -360,6 +359,7 @@ class Scanned(Following):
 
     def __init__(self, source: Transform, states: States) -> None:
         super().__init__(source)
+        self.known = False
         self._states = states
         self.rng = Rng()
 
@@ -411,6 +411,7 @@ class Resampled(Following):
     ) -> None:
         super().__init__(source)
         self._class_of, self._target, self._initial = class_of, target, initial
+        self.known = False
         self.rng = rng
         if initial is None or not np.array_equal(initial, target):
             self.cardinality = UNKNOWN_CARDINALITY

@@ -68,7 +68,6 @@ class Windowed(Following):
         self._size, self._shift, self._stride, self._drop = size, shift, stride, drop_remainder
         self._span = (size - 1) * stride + 1  # From its first to its last element.
         self._as_dataset = as_dataset
-        self.known = source.known
         if self.cardinality > 0:
             begins = self.cardinality - (self._span - 1 if drop_remainder else 0)
             self.cardinality = len(range(0, max(begins, 0), shift))
@@ -115,6 +114,7 @@ class FlatMapped(Following):
 
     def __init__(self, source: Transform, function: Callable[..., Any]) -> None:
         super().__init__(source)
+        self.known = False
         self._function = function
         self.cardinality = UNKNOWN_CARDINALITY
         self.rng = Rng()

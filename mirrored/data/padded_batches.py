@@ -78,7 +78,6 @@ class PaddedBatched(Following):
         super().__init__(source)
         self._size, self._drop = size, drop_remainder
         self._shapes, self._values = shapes, values
-        self.known = source.known
         if self.known:
             self._paddings(source.specs())
         self.cardinality = batches_of(self.cardinality, size, drop_remainder)

@@ -122,7 +122,6 @@ class Batched(Following):
         self.size, self._drop = size, drop_remainder
         if source.batch_size is None and source.slices is not None:
             self.batch_size = size
-        self.known = source.known
         self.cardinality = batches_of(self.cardinality, size, drop_remainder)
 
     @property
@@ -299,7 +298,6 @@ class Unbatched(Following):
 
     def __init__(self, source: Transform) -> None:
         super().__init__(source)
-        self.known = source.known
         size = _common_size(source.specs()) if source.known else None
         if source.cardinality > 0:
             self.cardinality = UNKNOWN_CARDINALITY if size is None else source.cardinality * size
@@ -332,7 +330,6 @@ class Rebatched(Following):
         super().__init__(source)
         self._sizes, self._drop = sizes, drop_remainder
         self.cardinality = UNKNOWN_CARDINALITY
-        self.known = source.known
         if source.known:
             self.specs()
 

@@ -115,7 +115,7 @@ class Following(Transform):
 
     def __init__(self, source: Transform) -> None:
         self._source, self.sources = source, (source,)
-        self.cardinality = source.cardinality
+        self.known, self.cardinality = source.known, source.cardinality
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of what `run` makes of the other transform's elements."""
@@ -142,10 +142,6 @@ class Following(Transform):
 
 class Derived(Following):
     """A transform whose elements have the structure of those of another one."""
-
-    def __init__(self, source: Transform) -> None:
-        super().__init__(source)
-        self.known = source.known
 
     def first(self) -> Element:
         """Return an element of the other transform."""
