@@ -62,10 +62,6 @@ class AcrossWorkers(CrossDeviceOps):
         """Connect this worker's devices."""
         self._local.prepare(devices)
 
-    def make_deterministic(self, devices: Sequence[Device]) -> None:
-        """Let sums between this worker's devices have the same bits in every run."""
-        self._local.make_deterministic(devices)
-
     def close(self) -> None:
         """Disconnect this worker's devices; the workers stay connected."""
         self._local.close()

@@ -98,7 +98,8 @@ class CommunicationOptions:
             )
         if size < 0:
             raise ValueError(f"Argument `bytes_per_pack` must be >=0, Received {size}.")
-        if timeout is not None and not _is_duration(timeout):
+        is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+        if timeout is not None and not (is_number and timeout >= 0):  # NaN is not either.
             raise ValueError(
                 f"Argument `timeout_seconds` must be None or a number >=0, Received {timeout!r}."
             )
@@ -117,12 +118,6 @@ class CommunicationOptions:
         if self.timeout_seconds is None:
             return DEFAULT_TIMEOUT
         return float(self.timeout_seconds) or math.inf
-
-
-def _is_duration(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return value >= 0 and not math.isnan(value)
 
 
 def _implementation(value: object) -> CommunicationImplementation:
