@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -160,14 +159,10 @@ class Waiting:
         late = absent or others
         names = ", ".join(f"worker {rank} on host {self._workers.hosts[rank]}" for rank in late)
         did = "did not come to" if absent else "came to, and did not finish,"
-        limit = (
-            "no limit"
-            if math.isinf(self._workers.deadline)
-            else f"{self._workers.deadline:.4g} seconds"
-        )
         return WorkerTimeoutError(
             f"{names[:1].upper()}{names[1:]} {did} {call} of worker {self._workers.rank} by its "
-            f"deadline. Received: {waited:.4g} seconds, of at most {limit}. Look there whether "
+            f"deadline. Received: {waited:.4g} seconds, of at most {self._workers.deadline:.4g} "
+            "seconds. Look there whether "
             f"{'they run' if len(late) > 1 else 'it runs'} and what "
             f"{'they do' if len(late) > 1 else 'it does'}; if a step may take that long, set a "
             "longer `timeout_seconds` in `CommunicationOptions`.",
