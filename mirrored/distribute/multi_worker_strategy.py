@@ -30,7 +30,7 @@ from mirrored.distribute.input import DistributedDataset, InputContext, distribu
 from mirrored.distribute.mirrored_strategy import MirroredStrategy, check_replica_count, resolve
 from mirrored.distribute.on_read_variables import SyncOnReadVariable
 from mirrored.distribute.per_replica import DistributedValues, Mirrored, PerReplica, select
-from mirrored.distribute.sharding import split_sizes
+from mirrored.distribute.sharding import cut, split_sizes
 from mirrored.distribute.strategy import Strategy
 from mirrored.distribute.worker_agreement import (
     Facts,
@@ -400,7 +400,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         if self._is_alone:
             return super()._distributed(dataset)
         if not is_own(dataset):
-            return SharedDataset(self, dataset, self.check_alike)
+            return SharedDataset(self, dataset, cut)
         self._require_shared_data()
         return self._own(lambda: dataset, self._replicas)
 
@@ -434,7 +434,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
 
     def _own(self, make: Callable[[], Any], parts: int = 1) -> WorkerDataset:
         """Return a dataset of this worker's own; its arguments are those of `WorkerDataset`."""
-        dataset = WorkerDataset(self, make, self.any_worker, parts)
+        dataset = WorkerDataset(self, make, parts)
         self._own_datasets.add(dataset)
         return dataset
 
@@ -448,14 +448,6 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
                 "`AutoShardPolicy.OFF`. Pass the whole dataset, under `AutoShardPolicy.AUTO` or "
                 '`DATA`; or use on_worker_failure="continue".'
             )
-
-    def any_worker(self, has: bool) -> bool:
-        """Return whether any worker has something, given whether this one has.
-
-        Args:
-            has: Whether this one has.
-        """
-        return any(self._workers.gather(has, "whether there is more input"))
 
     # ------------------------------------------------------------------ reductions
 

@@ -5,7 +5,7 @@ here is needed. Here are datasets that differ from worker to worker, which end w
 """
 
 import itertools
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any
@@ -24,7 +24,6 @@ from mirrored.distribute.input import DistributedDataset, host_elements
 from mirrored.distribute.sharding import (
     Join,
     Sharing,
-    cut,
     examples_of,
     give_out,
     shard_bounds,
@@ -34,10 +33,6 @@ from mirrored.distribute.strategy import Strategy
 from mirrored.distribute.strategy_base import StrategyBase
 from mirrored.distribute.worker_iterator import KeptBatches, WorkerIterator
 
-# Whether any worker has something, given whether this one has: all of them are asked.
-Agree = Callable[[bool], bool]
-# By what errors call it: lines that say what a worker has.
-Facts = Mapping[str, Sequence[str]]
 _SHARED = (
     "`predict` returns the whole result on every worker, so all workers need the same dataset. "
     "Received: a dataset of this worker only, from `distribute_datasets_from_function` or with "
@@ -52,19 +47,7 @@ _OUTSIDE = (
 
 
 class SharedDataset(DistributedDataset):
-    """A dataset that is the same on all workers, which look at the first batch of each iterator.
-
-    Args:
-        strategy: The strategy whose replicas get the parts.
-        dataset: The dataset, of global batches.
-        check: Raises where workers say other things of the batch, by what errors call these.
-    """
-
-    def __init__(
-        self, strategy: StrategyBase, dataset: Any, check: Callable[[Facts, str], None]
-    ) -> None:
-        super().__init__(strategy, dataset, cut)
-        self._check = check
+    """A dataset that is the same on all workers, which look at the first batch of each iterator."""
 
     def _looked_at(self, elements: Iterator[Any]) -> Iterator[Any]:
         for i, element in enumerate(elements):
@@ -74,7 +57,7 @@ class SharedDataset(DistributedDataset):
 
     def _look_at(self, columns: Sequence[Any], rows: Rows) -> None:
         text = f"{count_of(rows)} examples (check {check_of(columns, rows):08x})"
-        self._check({"batches": [text]}, "the first batch of a dataset")
+        self._strategy.check_alike({"batches": [text]}, "the first batch of a dataset")
 
 
 class WorkerDataset(DistributedDataset):
@@ -85,18 +68,14 @@ class WorkerDataset(DistributedDataset):
     Args:
         strategy: The strategy whose replicas get the batches.
         make: Returns the dataset for the workers that there are.
-        agree: Asks all workers.
         parts: Into how many each batch is cut before replicas get them.
     """
 
     _known = None  # Each worker has another one.
 
-    def __init__(
-        self, strategy: StrategyBase, make: Callable[[], Any], agree: Agree, parts: int = 1
-    ) -> None:
+    def __init__(self, strategy: StrategyBase, make: Callable[[], Any], parts: int = 1) -> None:
         super().__init__(strategy, make(), give_out)
         self._make = make
-        self._agree = agree
         self._parts = parts
         self._is_outdated = False
 
@@ -157,8 +136,8 @@ class WorkerDataset(DistributedDataset):
         self, batches: KeptBatches, sharing: Sharing, join: Join, position: Position
     ) -> Generator[list[Any]]:
         """Yield what the replicas get in each step, until no worker has a batch."""
-        here = sharing[2]
-        while self._agree(bool(some := batches.take(here))):
+        here, what = sharing[2], "whether there is more input"
+        while any(self._strategy.of_each_worker(bool(some := batches.take(here)), what)):
             like = self._like_spec() if batches.latest is None else batches.latest
             nothing = _nest.map_structure(lambda leaf: leaf[:0], like)
             yield [give_out(iter([*some, *[nothing] * (here - len(some))]), sharing, join)]
