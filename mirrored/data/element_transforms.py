@@ -426,7 +426,8 @@ class Resampled(Following):
             label, pair = self._labelled(element)
             seen[label] += 1
             parts = seen / seen.sum() if self._initial is None else self._initial
-            is_accepted = generator.random() < _acceptance(self._target, parts)[label]
+            ratios = np.divide(self._target, parts, out=np.zeros(len(parts)), where=parts > 0)
+            is_accepted = generator.random() < ratios[label] / (ratios.max() or 1.0)
             return (pair,) if is_accepted else ()
 
         return results_of(elements, step, "rejection_resample", draws)
@@ -450,13 +451,6 @@ class Resampled(Following):
         element = self._source.first()
         with named("rejection_resample", 0), drawing_from(self.rng.call_draws(Iteration())):
             return self._labelled(element)[1]
-
-
-def _acceptance(target: NDArray[Any], parts: NDArray[Any]) -> NDArray[Any]:
-    """Return the probabilities by which elements of each class are accepted."""
-    ratios = np.divide(target, parts, out=np.zeros(len(target)), where=parts > 0)
-    accepted: NDArray[Any] = ratios / (ratios.max() or 1.0)
-    return accepted
 
 
 def parts_of_classes(name: str, value: Any, classes: int | None = None) -> NDArray[Any]:
