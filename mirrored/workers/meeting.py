@@ -15,7 +15,7 @@ from mirrored.errors import WorkerError
 from mirrored.workers.host_memory import HostMemory
 from mirrored.workers.layout import Layout, Together
 from mirrored.workers.notices import Transfers
-from mirrored.workers.ordered_sums import add_in_order, bounds
+from mirrored.workers.ordered_sums import add_in_order, slices_of
 from mirrored.workers.waiting import Waiting
 from mirrored.workers.worker_calls import BYTES, Call
 
@@ -164,11 +164,11 @@ class Meeting:
             add_in_order(terms, out)
             memory.finish(stage)
             return
-        parts = bounds(size, self._layout.lanes)
+        parts = slices_of(size, self._layout.lanes)
         if memory.rank < len(parts):
-            begin, end = parts[memory.rank]
-            mine = added[memory.rank][begin:end]
-            add_in_order([term[begin:end] for term in terms], mine)
+            own = parts[memory.rank]
+            mine = added[memory.rank][own]
+            add_in_order([term[own] for term in terms], mine)
             self._sum_over_hosts(call, said, mine)
         memory.finish(stage)
         self._waiting.until(
@@ -177,8 +177,8 @@ class Meeting:
             lambda: self._ranks(memory.absent(stage)),
             lambda: self._ranks(memory.unfinished(stage)),
         )
-        for rank, (begin, end) in enumerate(parts):
-            np.copyto(out[begin:end], added[rank][begin:end])
+        for rank, part in enumerate(parts):
+            np.copyto(out[part], added[rank][part])
 
     def _sum_over_hosts(self, call: Call, said: bytes | None, values: NDArray[Any]) -> None:
         between = self._between
@@ -268,23 +268,20 @@ class BetweenHosts:
 
     def begin_sum(self, values: NDArray[Any]) -> None:
         """Begin to send to each host the part of a vector that it adds up."""
-        parts = bounds(values.size, self.count)
-        begin, end = parts[self.host]
-        need = (end - begin) * values.itemsize * self.count
+        parts = slices_of(values.size, self.count)
+        need = values[parts[self.host]].nbytes * self.count
         if self._scratch.size < need:
             self._scratch = np.empty(need, np.uint8)
         for other in self._others:
             self._moving.receive(self._received(other, values), other, _GIVEN)
         for other in self._others:
-            begin, end = parts[other]
-            self._moving.send(values[begin:end], other, _GIVEN)
+            self._moving.send(values[parts[other]], other, _GIVEN)
 
     def finish_sum(self, values: NDArray[Any], wait: Wait) -> None:
         """Write the sum over the hosts into the vector."""
         wait(self._moving.over, self._moving.ranks)
-        parts = bounds(values.size, self.count)
-        begin, end = parts[self.host]
-        mine = values[begin:end]
+        parts = slices_of(values.size, self.count)
+        mine = values[parts[self.host]]
         add_in_order(
             [
                 mine if host == self.host else self._received(host, values)
@@ -293,8 +290,7 @@ class BetweenHosts:
             mine,
         )
         for other in self._others:
-            begin, end = parts[other]
-            self._moving.receive(values[begin:end], other, _ADDED)
+            self._moving.receive(values[parts[other]], other, _ADDED)
         for other in self._others:
             self._moving.send(mine, other, _ADDED)
         wait(self._moving.over, self._moving.ranks)
@@ -304,6 +300,5 @@ class BetweenHosts:
         return self._saying.over() and self._moving.over()
 
     def _received(self, host: int, values: NDArray[Any]) -> NDArray[Any]:
-        begin, end = bounds(values.size, self.count)[self.host]
-        nbytes = (end - begin) * values.itemsize
+        nbytes = values[slices_of(values.size, self.count)[self.host]].nbytes
         return self._scratch[host * nbytes : (host + 1) * nbytes].view(values.dtype)

@@ -73,11 +73,11 @@ def _add_narrow(arrays: Sequence[NDArray[Any]], out: NDArray[Any]) -> None:
         np.copyto(out[at : at + step], total, casting="unsafe")
 
 
-def bounds(size: int, parts: int) -> list[tuple[int, int]]:
-    """Return where each of N parts of a vector begins and ends.
+def slices_of(size: int, parts: int) -> list[slice]:
+    """Return where each of N parts of a vector is.
 
     Example:
-        >>> bounds(10, 3)
-        [(0, 3), (3, 6), (6, 10)]
+        >>> slices_of(10, 3)
+        [slice(0, 3, None), slice(3, 6, None), slice(6, 10, None)]
     """
-    return [(size * part // parts, size * (part + 1) // parts) for part in range(parts)]
+    return [slice(size * part // parts, size * (part + 1) // parts) for part in range(parts)]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from case_table import cases
 
-from mirrored.workers.ordered_sums import add_in_order, bounds
+from mirrored.workers.ordered_sums import add_in_order, slices_of
 
 
 @cases("dtype", ["float32", "float64", "int64", "uint8", "complex128"])
@@ -38,7 +38,8 @@ def test_floats_of_16_bits_are_rounded_once(dtype: type) -> None:
 @cases("size", [0, 1, 5, 12])
 @cases("parts", [1, 3, 5])
 def test_parts_are_all_of_a_vector(size: int, parts: int) -> None:
-    cut = bounds(size, parts)
+    vector = np.arange(size)
+    cut = [vector[part] for part in slices_of(size, parts)]
     assert len(cut) == parts
-    assert [index for begin, end in cut for index in range(begin, end)] == list(range(size))
-    assert max(end - begin for begin, end in cut) - min(end - begin for begin, end in cut) <= 1
+    np.testing.assert_array_equal(np.concatenate(cut), vector)
+    assert max(map(len, cut)) - min(map(len, cut)) <= 1
