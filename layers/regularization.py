@@ -56,7 +56,8 @@ class Drawing(SameShape):
         if rate == 1:
             return ops.zeros_like(inputs)
         mask = ops.cast(ops.greater_equal(drawn, rate), inputs.dtype)
-        return inputs * (mask * (1.0 / (1.0 - rate)))
+        outputs: Tensor = inputs * (mask * (1.0 / (1.0 - rate)))
+        return outputs
 
 
 def as_noise_shape(value: Any) -> tuple[int | None, ...] | None:
@@ -281,8 +282,9 @@ class _SpatialDropout(SpatialLayer, Drawing):
     def __init__(
         self,
         rate: float,
-        data_format: str | None = None,
-        seed: int | SeedGenerator | None = None,
+        data_format: str | None,
+        seed: int | SeedGenerator | None,
+        /,
         **options: Unpack[LayerOptions],
     ) -> None:
         fraction = from_0_to_1("rate", rate)
@@ -333,7 +335,20 @@ class SpatialDropout1D(_SpatialDropout):
         super().__init__(rate, "channels_last", seed, **options)
 
 
-class SpatialDropout2D(_SpatialDropout):
+class _DropoutOfImages(_SpatialDropout):
+    """Its channels are behind or before the spatial axes."""
+
+    def __init__(
+        self,
+        rate: float,
+        data_format: str | None = None,
+        seed: int | SeedGenerator | None = None,
+        **options: Unpack[LayerOptions],
+    ) -> None:
+        super().__init__(rate, data_format, seed, **options)
+
+
+class SpatialDropout2D(_DropoutOfImages):
     """Sets whole channels of images to zero at random while training.
 
     Tompson et al., 2014: https://arxiv.org/abs/1411.4280
@@ -358,7 +373,7 @@ class SpatialDropout2D(_SpatialDropout):
     _rank = 2
 
 
-class SpatialDropout3D(_SpatialDropout):
+class SpatialDropout3D(_DropoutOfImages):
     """Sets whole channels of volumes to zero at random while training.
 
     Tompson et al., 2014: https://arxiv.org/abs/1411.4280

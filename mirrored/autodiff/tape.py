@@ -102,6 +102,10 @@ class GradientTape(Recording):
         6.0
     """
 
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+        """Create a tape, which records nothing until it is entered."""
+        super().__init__(persistent, watch_accessed_variables)
+
     @overload
     def gradient(
         self,
