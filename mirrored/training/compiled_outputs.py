@@ -269,10 +269,9 @@ def check_names(loss: Any, loss_weights: Any, metrics: Any, weighted_metrics: An
     """
     for identifier in _nest.flatten(loss):
         _loss(identifier)
-    for value in (metrics, weighted_metrics):
-        for identifier in _nest.flatten(value):
-            if identifier is not None and identifier not in metrics_module.AUTOMATIC:
-                metrics_module.get(identifier)
+    for identifier in _nest.flatten([metrics, weighted_metrics]):
+        if identifier is not None and identifier not in metrics_module.AUTOMATIC:
+            metrics_module.get(identifier)
     for identifier in _nest.flatten(loss_weights):
         if identifier is not None:
             _weight(identifier)

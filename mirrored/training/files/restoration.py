@@ -273,12 +273,10 @@ def restore(
             if part.optimizer is not None:
                 part.optimizer.build(variables)
         values = [*_values(matches, parts, tensors, done)]
-        states = [
-            (item, as_words(tensors[matches.tensor_of(item)]))
-            for part in parts
-            for item in part.objects.values()
-            if not isinstance(item, Variable) and id(item) in matches.sources
-        ]
+        items = [item for part in parts for item in part.objects.values()]
+        known = [item for item in items if id(item) in matches.sources]
+        streams = [item for item in known if not isinstance(item, Variable)]
+        states = [(item, as_words(tensors[matches.tensor_of(item)])) for item in streams]
         for stateful, words in states:
             _check_position(stateful, words)
         global_state = _global_state(tensors[GLOBAL_STATE]) if GLOBAL_STATE in tensors else None
@@ -289,9 +287,6 @@ def restore(
                 restore_global_state(global_state)
     done.tensors |= matches.used
     done.names |= matches.names
-    known = [
-        item for part in parts for item in part.objects.values() if id(item) in matches.sources
-    ]
     done.objects.update((id(item), item) for item in (*known, *optimizers))
 
 

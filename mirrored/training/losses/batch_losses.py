@@ -24,7 +24,6 @@ from mirrored.training.losses.values import (
     EPSILON,
     as_predictions,
     cast,
-    check_same_shape,
     class_indices,
     converted,
     refuse_parts,
@@ -71,7 +70,6 @@ def dice(y_true: TensorLike, y_pred: TensorLike, axis: AxisLike | None = None) -
         0.5
     """
     true, pred = converted(y_true, y_pred)
-    check_same_shape(true, pred)
     both, of_true, of_pred = _sums([true * pred, true, pred], axis)
     return 1.0 - 2.0 * both / (of_true + of_pred + EPSILON)
 
@@ -103,7 +101,6 @@ def tversky(
         0.5
     """
     true, pred = converted(y_true, y_pred)
-    check_same_shape(true, pred)
     both, missed, wrong = _sums([true * pred, (1.0 - pred) * true, pred * (1.0 - true)], axis)
     return 1.0 - both / (both + missed * alpha + wrong * beta + EPSILON)
 

@@ -14,7 +14,7 @@ from mirrored.distribute.global_batch import global_batch
 from mirrored.ops import Tensor
 from mirrored.training.losses.elementwise_losses import Elementwise, function_of
 from mirrored.training.losses.loss import LossByLastAxis, Reduction
-from mirrored.training.losses.values import EPSILON, check_same_shape, converted
+from mirrored.training.losses.values import EPSILON, converted
 
 _LOG_2 = math.log(2.0)
 _SIGNS = ", -1 and 1; where all are 0 and 1, 0 stands for -1"
@@ -89,7 +89,6 @@ def huber(y_true: TensorLike, y_pred: TensorLike, delta: float = 1.0) -> Tensor:
         array([1.5], dtype=float32)
     """
     true, pred = converted(y_true, y_pred)
-    check_same_shape(true, pred)
     return ops.reduce_mean(huber_errors(true, pred, delta), axis=-1)
 
 
@@ -174,7 +173,6 @@ def cosine_similarity(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) ->
         array([-1.], dtype=float32)
     """
     true, pred = converted(y_true, y_pred)
-    check_same_shape(true, pred)
     return -ops.reduce_sum(cosines(true, pred, axis), axis=axis)
 
 
@@ -312,7 +310,6 @@ def categorical_hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         array([0.75], dtype=float32)
     """
     true, pred = converted(y_true, y_pred)
-    check_same_shape(true, pred)
     right = ops.reduce_sum(true * pred, axis=-1)
     wrong = ops.reduce_max((1.0 - true) * pred, axis=-1)
     return ops.maximum(wrong - right + 1.0, 0.0)

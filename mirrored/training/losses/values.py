@@ -21,12 +21,18 @@ _Values = TypeVar("_Values", Tensor, list[Tensor])
 
 
 def converted(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
-    """Return a user's targets and predictions in one dtype and, if that can be, one shape."""
+    """Return a user's targets and predictions in one dtype and shape.
+
+    Raises:
+        ValueError: The shapes differ.
+    """
     y_pred = as_predictions(y_pred)
     y_true = cast(ops.convert_to_tensor(y_true), y_pred.dtype)
     if y_pred.ndim == 1 and y_true.shape == (*y_pred.shape, 1):
         y_pred = column(y_pred)
-    return aligned(y_true, y_pred), y_pred
+    y_true = aligned(y_true, y_pred)
+    check_same_shape(y_true, y_pred)
+    return y_true, y_pred
 
 
 def computed_in(dtype: Any) -> DType:

@@ -7,13 +7,13 @@ from mirrored import ops
 from mirrored._types import DTypeLike, TensorLike
 from mirrored.ops import Tensor
 from mirrored.serialization.constructor_arguments import serialized
-from mirrored.training.losses.values import EPSILON, cast, check_same_shape, example_weights
+from mirrored.training.losses.values import EPSILON, cast, example_weights
 from mirrored.training.metrics.counting import (
     ALL,
     NEGATIVE_INFINITY,
     Counting,
     Thresholds,
-    check_most,
+    check_number,
     confusion,
     parsed,
 )
@@ -283,12 +283,7 @@ class OperatingPoint(_AtThresholds):
                 f"Argument `{self._argument}` must be in the range [0, 1]. "
                 f"Received: {self._argument}={value!r}"
             )
-        if num_thresholds <= 0:
-            raise ValueError(
-                "Argument `num_thresholds` must be an integer > 0. "
-                f"Received: num_thresholds={num_thresholds!r}"
-            )
-        check_most(num_thresholds)
+        check_number(num_thresholds, above=0)
         super().__init__(dtype, name)
         self.value, self.num_thresholds, self.class_id = value, num_thresholds, class_id
         setattr(self, self._argument, value)
@@ -501,13 +496,7 @@ class FBetaScore(Counting):
             ValueError: The shapes do not fit.
         """
         true, predicted = (cast(ops.convert_to_tensor(x), self.dtype) for x in (y_true, y_pred))
-        if true.ndim != 2 or predicted.ndim != 2:
-            raise ValueError(
-                f"{type(self).__name__} expects 2D inputs with shape (batch_size, output_dim). "
-                f"Received input shapes: y_pred.shape={predicted.shape} and "
-                f"y_true.shape={true.shape}."
-            )
-        check_same_shape(true, predicted)
+        self._check_rows(true, predicted)
         weights = None
         if sample_weight is not None:
             weights = example_weights(sample_weight, true, 1)

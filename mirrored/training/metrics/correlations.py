@@ -7,7 +7,7 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._types import DTypeLike, TensorLike
 from mirrored.ops import Tensor
-from mirrored.training.losses.values import EPSILON, cast, check_same_shape, converted, of_one_rank
+from mirrored.training.losses.values import EPSILON, cast, converted, of_one_rank
 from mirrored.training.metrics.counting import Counting
 from mirrored.training.metrics.metric import add
 from mirrored.training.metrics.quotient import Comparison, is_first_axis
@@ -34,7 +34,6 @@ def pearson_correlation(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) 
         1.0
     """
     y_true, y_pred = converted(y_true, y_pred)
-    check_same_shape(y_true, y_pred)
     true, predicted = (
         tensor - ops.reduce_mean(tensor, axis=axis, keepdims=True) for tensor in (y_true, y_pred)
     )
@@ -65,7 +64,6 @@ def concordance_correlation(y_true: TensorLike, y_pred: TensorLike, axis: int = 
         0.3636
     """
     y_true, y_pred = converted(y_true, y_pred)
-    check_same_shape(y_true, y_pred)
     true, predicted = (ops.reduce_mean(side, axis=axis, keepdims=True) for side in (y_true, y_pred))
     spread = ops.reduce_variance(y_true - true, axis=axis, keepdims=True) + ops.reduce_variance(
         y_pred - predicted, axis=axis, keepdims=True
@@ -200,12 +198,7 @@ class R2Score(Counting):
         true, predicted = of_one_rank(
             *(cast(ops.convert_to_tensor(tensor), self.dtype) for tensor in (y_true, y_pred))
         )
-        if true.ndim != 2 or predicted.ndim != 2:
-            raise ValueError(
-                "R2Score expects 2D inputs with shape (batch_size, output_dim). Received input "
-                f"shapes: y_pred.shape={predicted.shape} and y_true.shape={true.shape}."
-            )
-        check_same_shape(true, predicted)
+        self._check_rows(true, predicted)
         weights = ops.ones_like(true)
         if sample_weight is not None:
             weights = cast(ops.convert_to_tensor(sample_weight), self.dtype)

@@ -21,12 +21,18 @@ ALL = ("true_positives", "false_positives", "true_negatives", "false_negatives")
 _MOST_THRESHOLDS = 2**20
 
 
-def check_most(num_thresholds: int) -> None:
-    """Raise ValueError if lists of this number of thresholds would fill memory.
+def check_number(num_thresholds: int, *, above: int) -> None:
+    """Raise ValueError if there are too few thresholds, or lists of them would fill memory.
 
     Args:
         num_thresholds: Their number, as a configuration may say it.
+        above: What it has to be larger than.
     """
+    if num_thresholds <= above:
+        raise ValueError(
+            f"Argument `num_thresholds` must be an integer > {above}. "
+            f"Received: num_thresholds={num_thresholds!r}"
+        )
     if num_thresholds > _MOST_THRESHOLDS:
         raise ValueError(
             f"Argument `num_thresholds` must be at most {_MOST_THRESHOLDS}. "
@@ -73,6 +79,16 @@ class Counting(Metric):
         """Add a batch's counts, in the order of their names."""
         for name, count in zip(self._counted, counts, strict=True):
             add(getattr(self, name), count)
+
+    def _check_rows(self, true: Tensor, predicted: Tensor) -> None:
+        """Raise ValueError unless both have one shape, of two axes."""
+        if true.ndim != 2 or predicted.ndim != 2:
+            raise ValueError(
+                f"{type(self).__name__} expects 2D inputs with shape (batch_size, output_dim). "
+                f"Received input shapes: y_pred.shape={predicted.shape} and "
+                f"y_true.shape={true.shape}."
+            )
+        check_same_shape(true, predicted)
 
     def result(self) -> Any:
         """Return what the counts since the last reset say.

@@ -13,7 +13,7 @@ from mirrored.training.metrics.counting import (
     Counting,
     Thresholds,
     are_even,
-    check_most,
+    check_number,
     confusion,
 )
 
@@ -159,12 +159,7 @@ def _inner(num_thresholds: int, thresholds: Any) -> list[float]:
     """Return the thresholds between the first and the last."""
     if thresholds is not None:
         return sorted(thresholds)
-    if num_thresholds <= 1:
-        raise ValueError(
-            "Argument `num_thresholds` must be an integer > 1. "
-            f"Received: num_thresholds={num_thresholds!r}"
-        )
-    check_most(num_thresholds)
+    check_number(num_thresholds, above=1)
     return [step / (num_thresholds - 1) for step in range(1, num_thresholds - 1)]
 
 

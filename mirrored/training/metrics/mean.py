@@ -15,8 +15,7 @@ from mirrored.training.metrics.quotient import (
     Comparison,
     Quotient,
     Statistics,
-    counted_weights,
-    float_dtype,
+    counted_values,
     share_of_batch,
     weighted_sums,
 )
@@ -52,11 +51,7 @@ class Mean(Quotient):
         Raises:
             ValueError: The weights' shape does not fit.
         """
-        values = ops.convert_to_tensor(values)
-        dtype = float_dtype(values)
-        if sample_weight is not None:
-            sample_weight = counted_weights(sample_weight, values, dtype)
-        values = cast(values, dtype)
+        values, sample_weight = counted_values(values, sample_weight)
         if values.ndim == 0:
             return self._of_one(values, sample_weight)
         return weighted_sums(values, sample_weight)

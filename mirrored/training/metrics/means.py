@@ -12,15 +12,14 @@ from mirrored._types import DTypeLike
 from mirrored.ops import Tensor
 from mirrored.serialization.constructor_arguments import deserialized, serialized
 from mirrored.training.losses import crossentropy, regression
-from mirrored.training.losses.values import cast, checked_class
+from mirrored.training.losses.values import checked_class
 from mirrored.training.metrics.mean import Errors, MeanSquaredError
 from mirrored.training.metrics.quotient import (
     Comparison,
     FunctionMetric,
     Quotient,
     Statistics,
-    counted_weights,
-    float_dtype,
+    counted_values,
     is_first_axis,
     weighted_sums,
 )
@@ -101,11 +100,7 @@ class Sum(Quotient):
             values: Numbers of any shape.
             sample_weight: Weights that broadcast to the values or to their first axes, or None.
         """
-        values = ops.convert_to_tensor(values)
-        dtype = float_dtype(values)
-        if sample_weight is not None:
-            sample_weight = counted_weights(sample_weight, values, dtype)
-        values = cast(values, dtype)
+        values, sample_weight = counted_values(values, sample_weight)
         values = ops.reshape(values, (1,)) if values.ndim == 0 else values
         total, _ = weighted_sums(values, sample_weight, by_example=False)
         return total, ops.zeros_like(total)

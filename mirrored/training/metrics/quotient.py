@@ -190,6 +190,20 @@ def counted_weights(sample_weight: Any, x: Any, dtype: Any) -> Any:
     return mask_weights(sample_weight, mask, dtype)
 
 
+def counted_values(values: Any, sample_weight: Any) -> tuple[Tensor, Any]:
+    """Return values in the dtype of their statistics, and their weights, which a mask may reduce.
+
+    Args:
+        values: The values.
+        sample_weight: The weights, or None.
+    """
+    values = ops.convert_to_tensor(values)
+    dtype = float_dtype(values)
+    if sample_weight is not None:
+        sample_weight = counted_weights(sample_weight, values, dtype)
+    return cast(values, dtype), sample_weight
+
+
 class Comparison(Quotient):
     """The mean of what a comparison of targets and predictions gives, element by element."""
 
