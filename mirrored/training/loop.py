@@ -56,7 +56,7 @@ def fit(
     check_count("epochs", epochs, least=0)
     check_count("initial_epoch", initial_epoch, least=0)
     to_validate = epochs_to_validate(validation_freq, epochs)
-    hooks = _callbacks(verbose, callbacks, add_history=True)
+    hooks = CallbackList(callbacks, add_history=True, add_progbar=check_verbose(verbose) != 0)
     history = hooks.history or History()
     model = plan.model
     with ExitStack() as stack:
@@ -72,7 +72,8 @@ def fit(
         state.trained, state.validated = trained, validated
         with plan.strategy.scope(), InterruptGuard(may_break=True) as guard:
             try:
-                _introduce(hooks, model, verbose, epochs, trained.steps)
+                hooks.set_params({"verbose": verbose, "epochs": epochs, "steps": trained.steps})
+                hooks.set_model(model)
                 # From the start, so that an interrupt leaves the epochs of this call there.
                 model.history = history
                 if getattr(model, "stop_training", None) is not False:
@@ -245,7 +246,7 @@ def evaluate(
     plan: RunPlan, data: DataArguments, *, callbacks: Callbacks, verbose: int | str
 ) -> dict[str, float]:
     """Return loss and metrics by name; `Model.evaluate` says what the arguments mean."""
-    hooks = _callbacks(verbose, callbacks)
+    hooks = CallbackList(callbacks, add_progbar=check_verbose(verbose) != 0)
     with ExitStack() as stack:
         epochs = _begun(plan, data, hooks, verbose, stack)
         epochs.begin()
@@ -281,7 +282,7 @@ def on_batch(
 
 def predict(plan: RunPlan, data: DataArguments, *, callbacks: Callbacks, verbose: int | str) -> Any:
     """Return the outputs; `Model.predict` says what the arguments mean."""
-    hooks = _callbacks(verbose, callbacks)
+    hooks = CallbackList(callbacks, add_progbar=check_verbose(verbose) != 0)
     with ExitStack() as stack:
         epochs = _begun(plan, data, hooks, verbose, stack)
         steps = _steps_of(plan, stack)
@@ -294,8 +295,7 @@ def predict(plan: RunPlan, data: DataArguments, *, callbacks: Callbacks, verbose
             new: list[Any] = []
             _retaken(steps, steps.predict, span, new.append, new.__len__)
             outputs += new
-            latest = joined(new)
-            hooks.on_predict_batch_end(len(outputs) - 1, {"outputs": latest})
+            hooks.on_predict_batch_end(len(outputs) - 1, {"outputs": joined(new)})
         hooks.on_predict_end()
     return joined(outputs)
 
@@ -313,7 +313,8 @@ def _begun(
     begin_running(plan.model, data.use, stack)
     stack.enter_context(plan.strategy.scope())
     stack.callback(callbacks._let_go)
-    _introduce(callbacks, plan.model, verbose, 1, epochs.steps)
+    callbacks.set_params({"verbose": verbose, "epochs": 1, "steps": epochs.steps})
+    callbacks.set_model(plan.model)
     return epochs
 
 
@@ -389,21 +390,6 @@ def check_context(method: str) -> None:
             f"`{method}` is a Python loop, and a recorded function does not run Python. Received: "
             "a call while a function was being recorded. Make the call outside mr.function."
         )
-
-
-def _callbacks(
-    verbose: int | str, callbacks: Callbacks, *, add_history: bool = False
-) -> CallbackList:
-    """Return the user's callbacks, and behind them the history and the progress bar."""
-    return CallbackList(callbacks, add_history, add_progbar=check_verbose(verbose) != 0)
-
-
-def _introduce(
-    callbacks: CallbackList, model: "Model", verbose: int | str, epochs: int, steps: int | None
-) -> None:
-    """Tell the callbacks what is about to run."""
-    callbacks.set_params({"verbose": verbose, "epochs": epochs, "steps": steps})
-    callbacks.set_model(model)
 
 
 # ---------------------------------------------------------------------------- running

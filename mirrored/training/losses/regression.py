@@ -146,15 +146,6 @@ class LogCosh(Elementwise):
 log_cosh = function_of(LogCosh)
 
 
-def cosines(y_true: Tensor, y_pred: Tensor, axis: int = -1) -> Tensor:
-    """Return the products of the elements of vectors of length 1: they add up to the cosine."""
-    true, pred = (
-        value * ops.minimum(ops.rsqrt(ops.reduce_sum(ops.square(value), axis, keepdims=True)), 1e12)
-        for value in (y_true, y_pred)
-    )
-    return true * pred
-
-
 @explained
 def cosine_similarity(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) -> Tensor:
     """Return the cosine of the angle between targets and predictions, with its sign turned.
@@ -173,7 +164,11 @@ def cosine_similarity(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) ->
         array([-1.], dtype=float32)
     """
     true, pred = converted(y_true, y_pred)
-    return -ops.reduce_sum(cosines(true, pred, axis), axis=axis)
+    true, pred = (  # Vectors of length 1.
+        value * ops.minimum(ops.rsqrt(ops.reduce_sum(ops.square(value), axis, keepdims=True)), 1e12)
+        for value in (true, pred)
+    )
+    return -ops.reduce_sum(true * pred, axis=axis)
 
 
 class CosineSimilarity(LossByLastAxis):

@@ -52,18 +52,12 @@ class Mean(Quotient):
             ValueError: The weights' shape does not fit.
         """
         values, sample_weight = counted_values(values, sample_weight)
-        if values.ndim == 0:
-            return self._of_one(values, sample_weight)
-        return weighted_sums(values, sample_weight)
-
-    def _of_one(self, value: Tensor, sample_weight: Any) -> Statistics:
-        """Return the statistics of one number for all examples of a batch, or of a shard."""
-        if sample_weight is not None:
-            return weighted_sums(ops.reshape(value, (1,)), sample_weight)
-        # In a step of `fit` it counts by the examples, so that a batch counts once in all.
-        share = share_of_batch()
-        count = ops.constant(share, dtype=value.dtype)
-        return (value, count) if share == 1.0 else (value * count, count)
+        if values.ndim == 0 and sample_weight is None:
+            # In a step of `fit` it counts by the examples, so that a batch counts once in all.
+            share = share_of_batch()
+            count = ops.constant(share, dtype=values.dtype)
+            return (values, count) if share == 1.0 else (values * count, count)
+        return weighted_sums(values if values.ndim else ops.reshape(values, (1,)), sample_weight)
 
 
 _ERRORS = """{sentence}.
