@@ -420,16 +420,14 @@ class Model(Layer):
         Raises:
             ValueError: An input is missing, or they are in another structure.
         """
+        state = self.__state__
         if self._casts_all:
-            if isinstance(dtypes, np.dtype) or self.__state__.graph is None:
-                return _nest.map_structure(
-                    lambda own: fed_as(own, self.__state__.input_dtype), dtypes
-                )
-            return self.__state__.graph.layout.fed(self.name, dtypes)
+            if isinstance(dtypes, np.dtype) or state.graph is None:
+                return _nest.map_structure(lambda own: fed_as(own, state.input_dtype), dtypes)
+            return state.graph.layout.fed(self.name, dtypes)
         # As in Keras, a model with a `call` of its own is given integers as they are.
         return _nest.map_structure(
-            lambda own: self.__state__.dtype if own is not None and own.kind == "f" else None,
-            dtypes,
+            lambda own: state.dtype if own is not None and own.kind == "f" else None, dtypes
         )
 
     # ------------------------------------------------------------------ calling

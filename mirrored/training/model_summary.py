@@ -205,12 +205,10 @@ def _branching(model: "Model") -> set[Node]:
     """Return the nodes of a functional model whose layers are no chain; else none."""
     if model.__state__.graph is None:
         return set()
-    part = model.__state__.graph.part
-    nodes = [node for group in part.order.by_depth for node in group]
-    chain = all(len(group) == 1 for group in part.order.by_depth) and all(
-        len(node.inputs) <= 1 for node in nodes
-    )
-    return set() if chain and len(part.order.callees) == len(nodes) else set(nodes)
+    order = model.__state__.graph.part.order
+    is_line = len(order.callees) == len(order.nodes) == len(order.by_depth)
+    is_chain = is_line and all(len(node.inputs) <= 1 for node in order.nodes)
+    return set() if is_chain else set(order.nodes)
 
 
 def _connections(callee: Any, nodes: set[Node]) -> str:

@@ -56,7 +56,8 @@ class Bar:
 
     def __init__(self, title: str, steps: int | None, unit: str = "step") -> None:
         with ExitStack() as stack:
-            self._bar = (_notebook_bar if _has_widgets() else _terminal_bar)(title, steps, unit)
+            has_widgets = in_notebook() and find_spec("ipywidgets") is not None
+            self._bar = (_notebook_bar if has_widgets else _terminal_bar)(title, steps, unit)
             stack.callback(self._bar.close)
             stack.enter_context(beside_bars())
             self._stack = stack.pop_all()
@@ -86,10 +87,6 @@ def write_line(text: str) -> None:
 def in_notebook() -> bool:
     """Return whether standard output is a notebook's."""
     return type(sys.stdout).__module__ == "ipykernel.iostream"
-
-
-def _has_widgets() -> bool:
-    return in_notebook() and find_spec("ipywidgets") is not None
 
 
 def _terminal_bar(title: str, steps: int | None, unit: str) -> "tqdm[Any]":

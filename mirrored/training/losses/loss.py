@@ -31,7 +31,6 @@ from mirrored.training.losses.values import (
     cast,
     cast_values,
     check_one_weight,
-    check_values,
     column,
     computed_in,
     fitted_shape,
@@ -266,11 +265,14 @@ class Loss(_overrides.Subclassable, Configured):
         if not self.targets_are_labels:
             y_true = aligned(cast(y_true, y_pred.dtype), y_pred)
         values = ops.convert_to_tensor(self.call(y_true, y_pred))
-        advice = (
-            "Average over the other axes only: the mean over the batch is taken later, over all "
-            "replicas."
-        )
-        check_values(f"loss {self.name!r}", values, y_pred, advice)
+        if values.shape and values.shape[:1] != y_pred.shape[:1]:
+            examples = y_pred.shape[0]
+            raise ValueError(
+                f"The loss {self.name!r} must return one value per example, shape ({examples},) or "
+                f"({examples}, ...), or one number for the batch. Received: a tensor of shape "
+                f"{values.shape}. Average over the other axes only: the mean over the batch is "
+                "taken later, over all replicas."
+            )
         if not values.shape and sample_weight is not None:
             check_one_weight(f"loss {self.name!r}", sample_weight)
         return cast_values(values, y_pred.dtype)

@@ -159,20 +159,6 @@ def class_indices(y_true: Tensor, y_pred: Tensor) -> Tensor:
     )
 
 
-def check_values(source: str, values: Tensor, y_pred: Tensor, advice: str) -> None:
-    """Raise where a loss or metric returned neither a value an example nor one for the batch.
-
-    Raises:
-        ValueError: It did not.
-    """
-    if values.shape and values.shape[:1] != y_pred.shape[:1]:
-        raise ValueError(
-            f"The {source} must return one value per example, shape ({y_pred.shape[0]},) or "
-            f"({y_pred.shape[0]}, ...), or one number for the batch. Received: a tensor of shape "
-            f"{values.shape}. {advice}"
-        )
-
-
 def mean_of_rest(values: Tensor) -> Tensor:
     """Return the mean over all axes but the first, the batch."""
     return ops.reduce_mean(values, axis=tuple(range(1, values.ndim))) if values.ndim > 1 else values
