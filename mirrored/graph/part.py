@@ -4,7 +4,7 @@ It is looked up once, so that a run is a loop over calls whose arguments are fou
 """
 
 import itertools
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
@@ -77,9 +77,7 @@ class Part:
     ) -> None:
         self.inputs = list(inputs)
         self.outputs: list[SymbolicTensor] = _nest.flatten(outputs)
-        self.order: Order = (
-            order_of(self.inputs, outputs) if nodes is None else Order(list(nodes), [], [])
-        )
+        self.order = order_of(self.inputs, outputs) if nodes is None else Order(list(nodes), [])
         places: dict[SymbolicTensor, int] = {tensor: i for i, tensor in enumerate(self.inputs)}
         free = itertools.count(len(self.inputs))
         self._steps: list[_Step] = []
@@ -192,12 +190,10 @@ class Order(NamedTuple):
     Attributes:
         nodes: In an order in which they can be run.
         callees: What they call, each once, as a model lists its layers.
-        by_depth: The nodes by how far they are from the outputs, farthest first.
     """
 
     nodes: list[Node]
     callees: list[Any]
-    by_depth: list[list[Node]]
 
 
 def order_of(inputs: Sequence[SymbolicTensor], outputs: Any) -> Order:
@@ -229,7 +225,7 @@ def order_of(inputs: Sequence[SymbolicTensor], outputs: Any) -> Order:
     nodes = sorted(depths, key=lambda node: -depths[node])
     callees = {id(node.callee): node.callee for node in nodes}
     listed = sorted(callees, key=lambda callee: (-callee_depths[callee], seen[callee]))
-    order = Order(nodes, [callees[callee] for callee in listed], _grouped(nodes, depths))
+    order = Order(nodes, [callees[callee] for callee in listed])
     _check_connected(nodes, inputs, outputs)
     _check_names_differ(order.callees)
     return order
@@ -270,13 +266,6 @@ def nodes_between(
             left.append(node)
             left.extend(reversed(node.inputs))
     return nodes, seen
-
-
-def _grouped(nodes: list[Node], depths: dict[Node, int]) -> list[list[Node]]:
-    groups: defaultdict[int, list[Node]] = defaultdict(list)
-    for node in nodes:
-        groups[depths[node]].append(node)
-    return [groups[depth] for depth in sorted(groups, reverse=True)]
 
 
 def _check_connected(nodes: list[Node], inputs: Sequence[SymbolicTensor], outputs: Any) -> None:

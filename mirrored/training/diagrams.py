@@ -253,7 +253,7 @@ def _edges(model: Model, callees: list[Any]) -> Iterator[tuple[tuple[Any, int], 
     if model.__state__.graph is None:
         yield from (((source, 0), (target, 0)) for source, target in itertools.pairwise(callees))
         return
-    for node in (node for group in model.__state__.graph.part.order.by_depth for node in group):
+    for node in model.__state__.graph.part.order.nodes:
         for index, tensor in enumerate(node.inputs):
             yield (tensor.node.callee, tensor.index), (node.callee, index)
 

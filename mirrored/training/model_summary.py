@@ -205,10 +205,10 @@ def _branching(model: "Model") -> set[Node]:
     """Return the nodes of a functional model whose layers are no chain; else none."""
     if model.__state__.graph is None:
         return set()
-    order = model.__state__.graph.part.order
-    is_line = len(order.callees) == len(order.nodes) == len(order.by_depth)
-    is_chain = is_line and all(len(node.inputs) <= 1 for node in order.nodes)
-    return set() if is_chain else set(order.nodes)
+    nodes, callees = model.__state__.graph.part.order
+    pairs = itertools.pairwise(nodes)
+    is_chain = all([tensor.node for tensor in node.inputs] == [before] for before, node in pairs)
+    return set() if is_chain and len(callees) == len(nodes) else set(nodes)
 
 
 def _connections(callee: Any, nodes: set[Node]) -> str:
