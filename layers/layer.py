@@ -731,32 +731,24 @@ class Layer(Part, _overrides.Subclassable):
             tensors = _without_mode(self, tensors)
         arguments = bound(self.__call_form__.signature, tensors, named)
         self.__prepare_call(arguments.first, arguments)
+        masks = None
+        if has_masks:
+            from mirrored.layers.masks import masks_of_call, with_masks
+
+            masks = masks_of_call(self, arguments, named)
+            named = {**named, **masks.implied}
         if placeholders((tensors, named)):
             if added_losses.held and _training.get() is _OUTSIDE:
                 added_losses.forget(walk(self))
-            return self.__connect(args, kwargs, training, arguments, has_masks)
-        if has_masks:
-            output = self.__run_masked(tensors, named, training, arguments)
-        else:
-            output = run_call(self, tensors, named, training)
+            return self.__connect(args, kwargs, training, arguments, masks)
+        output = run_call(self, tensors, named, training)
+        if masks is not None:
+            output = with_masks(self, output, masks)
         if self.__state__.output_shape is None:
             note_outputs(self, output)
         return output
 
     # Running.
-
-    def __run_masked(
-        self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        training: bool | None,
-        arguments: CallArguments,
-    ) -> Any:
-        """Run the layer with the masks of its arguments; the outputs carry theirs."""
-        from mirrored.layers.masks import masks_of_call, with_masks
-
-        masks = masks_of_call(self, arguments, kwargs)
-        return with_masks(self, run_call(self, args, {**kwargs, **masks.implied}, training), masks)
 
     def __prepare_call(self, shape: Shapes, arguments: CallArguments | None = None) -> None:
         """Check the inputs' shapes; build the layer, and keep the shapes, on its first use."""
@@ -785,7 +777,7 @@ class Layer(Part, _overrides.Subclassable):
         kwargs: dict[str, Any],
         training: bool | None,
         arguments: CallArguments,
-        has_masks: bool,
+        masks: Any,
     ) -> Any:
         """Return the placeholders of the outputs for arguments with placeholders in them."""
         for tensor in placeholders((args, kwargs)):
@@ -794,20 +786,21 @@ class Layer(Part, _overrides.Subclassable):
                     f"Layer {self.name!r} is not part of a session's graph. Received: {tensor!r}. "
                     "Use `tf.compat.v1.layers`, or `tf.keras.Input` and `fit` without sessions."
                 )
-        if has_masks:  # They are for the shapes alone: each run has its own.
-            from mirrored.layers.masks import masks_of_call, with_masks
-
-            masks = masks_of_call(self, arguments, kwargs)
-            results = self.__specified(
-                args, kwargs, training, arguments, {**kwargs, **masks.implied}
-            )
-            results = with_masks(self, results, masks)
+        mode = {} if training is None else {"training": training}
+        if type(self).compute_output_spec is Layer.compute_output_spec:
+            named = kwargs if masks is None else {**kwargs, **masks.implied}
+            results = self._announced_results(args, named, training, arguments)
         else:
-            results = self.__specified(args, kwargs, training, arguments, kwargs)
+            spec = self.compute_output_spec(*args, **kwargs, **mode)
+            self.__build_inside(args, kwargs)
+            results = _nest.map_structure(_placeholder, spec)
+        if masks is not None:  # They are for the shapes alone: each run has its own.
+            from mirrored.layers.masks import with_masks
+
+            results = with_masks(self, results, masks)
         if self.__state__.output_shape is None:
             self.__state__.output_shape = _shapes_in(results)
             self.__state__.output_dtype = _nest.map_structure(lambda result: result._dtype, results)
-        mode = {} if training is None else {"training": training}
         return Node(self, args, {**kwargs, **mode}, results).structure
 
     def _announced_results(
@@ -828,22 +821,6 @@ class Layer(Part, _overrides.Subclassable):
         self.__build_inside(args, kwargs)
         dtype = self._announced_dtype(placeholders((args, kwargs))[0]._dtype)
         return map_shapes(lambda shape: SymbolicTensor(shape, dtype), shapes)
-
-    def __specified(
-        self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        training: bool | None,
-        arguments: CallArguments,
-        with_masks: dict[str, Any],
-    ) -> Any:
-        """Return placeholders for what a call returns, by a subclass' `compute_output_spec` too."""
-        if type(self).compute_output_spec is Layer.compute_output_spec:
-            return self._announced_results(args, with_masks, training, arguments)
-        mode = {} if training is None else {"training": training}
-        spec = self.compute_output_spec(*args, **kwargs, **mode)
-        self.__build_inside(args, kwargs)
-        return _nest.map_structure(_placeholder, spec)
 
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
         """Return placeholders of the shapes and dtypes that a call returns.
@@ -994,16 +971,15 @@ def walk(layer: Layer) -> Iterator[Layer]:
 
 
 def walk_with(
-    layer: Layer, kind: type[_Found] | tuple[Any, ...], seen: set[int] | None = None
+    layer: Layer, kind: type[_Found] | tuple[Any, ...]
 ) -> Iterator[tuple[Layer, list[_Found]]]:
     """Yield the layers of `walk`, each with what its own attributes hold of a kind.
 
     Args:
         layer: The layer.
         kind: A class, or a tuple of classes.
-        seen: The identities of layers to leave out, to which those are added that it yields.
     """
-    seen = set() if seen is None else seen
+    seen: set[int] = set()
     waiting = [layer]
     while waiting:
         layer = waiting.pop()
