@@ -7,13 +7,12 @@ import math
 from typing import Unpack
 
 from mirrored import ops
-from mirrored._arguments import only
 from mirrored._numbers import as_positive
 from mirrored._types import Identifier
 from mirrored.layers import activations, constraints, initializers, regularizers
 from mirrored.layers.layer import Layer, PlainOptions
 from mirrored.layers.shapes import Shape, require_rank
-from mirrored.layers.weights import add_configured, overridable
+from mirrored.layers.weights import add_configured, not_quantized, overridable
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS
 from mirrored.variables import Variable
@@ -80,9 +79,7 @@ class Dense(Layer):
         self.bias_regularizer = regularizers.get(bias_regularizer)
         self.kernel_constraint = constraints.get(kernel_constraint)
         self.bias_constraint = constraints.get(bias_constraint)
-        self.quantization_config = only(
-            "quantization_config", quantization_config, None, "Weights are not quantized."
-        )
+        self.quantization_config = not_quantized(quantization_config)
 
     def build(self, input_shape: Shape) -> None:
         """Create the kernel, and the bias where there is one."""

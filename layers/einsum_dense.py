@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Unpack
 
 from mirrored import ops
-from mirrored._arguments import only
 from mirrored._types import Identifier, PartialShapeLike
 from mirrored.layers import activations, constraints, initializers, regularizers
 from mirrored.layers.initializers import Filling, VarianceScaling
 from mirrored.layers.layer import Layer, LayerOptions, shared_config
 from mirrored.layers.shapes import Shape, as_shape, require_rank
-from mirrored.layers.weights import add_configured, overridable
+from mirrored.layers.weights import add_configured, not_quantized, overridable
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS
 from mirrored.serialization.constructor_arguments import arguments_of, serialized
@@ -89,9 +88,7 @@ class EinsumDense(Layer):
         self.bias_regularizer = regularizers.get(bias_regularizer)
         self.kernel_constraint = constraints.get(kernel_constraint)
         self.bias_constraint = constraints.get(bias_constraint)
-        self.quantization_config = only(
-            "quantization_config", quantization_config, None, "Weights are not quantized."
-        )
+        self.quantization_config = not_quantized(quantization_config)
         self._rank: int | None = None  # That of the inputs, once there were some.
 
     def get_config(self) -> dict[str, Any]:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from mirrored import ops
-from mirrored._arguments import only, takes_older
+from mirrored._arguments import takes_older
 from mirrored._numbers import as_positive
 from mirrored._types import DTypeLike, Identifier, TensorLike
 from mirrored.layers import constraints, initializers, regularizers
 from mirrored.layers.layer import EmbeddingOptions, Layer, shared_config
 from mirrored.layers.shapes import Shape, require_rank
-from mirrored.layers.weights import add_configured, overridable
+from mirrored.layers.weights import add_configured, not_quantized, overridable
 from mirrored.ops import Tensor
 from mirrored.ops.spec import INDICES
 from mirrored.ops.tensor_views import masked
@@ -70,9 +70,7 @@ class Embedding(Layer):
         self.embeddings_constraint = constraints.get(embeddings_constraint)
         self.mask_zero = mask_zero
         self.supports_masking = self._makes_masks = bool(mask_zero)
-        self.quantization_config = only(
-            "quantization_config", quantization_config, None, "Weights are not quantized."
-        )
+        self.quantization_config = not_quantized(quantization_config)
         if weights is not None:
             self.build((None,))
             alone = isinstance(weights, list) and len(weights) == 1

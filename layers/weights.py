@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mirrored import ops
+from mirrored._arguments import only
 from mirrored._naming import name_scope
 from mirrored.layers import constraints, initializers, regularizers
 from mirrored.layers.input_conversion import as_input
@@ -112,6 +113,19 @@ class _Kept:
 def overridable() -> Any:
     """Return the attribute of a weight that a subclass may compute, by a property of its name."""
     return _Kept()
+
+
+def not_quantized(quantization_config: Any) -> Any:
+    """Return the argument of layers whose weights Keras quantizes, which must be None.
+
+    Args:
+        quantization_config: The argument.
+
+    Raises:
+        ValueError: It is not None.
+    """
+    advice = "Weights are not quantized."
+    return only("quantization_config", quantization_config, None, advice)
 
 
 def add_configured(

@@ -23,9 +23,7 @@ def _full_index(index: tuple[Any, ...], axes: int) -> list[Any]:
     """Return an index with an item for each axis, and None where there is a new one."""
     taken = sum(item is not None and item is not Ellipsis for item in index)
     whole = [slice(None)] * (axes - taken)
-    if Ellipsis not in [item for item in index if item is None or item is Ellipsis]:
-        return [*index, *whole]
-    place = next(i for i, item in enumerate(index) if item is Ellipsis)
+    place = next((i for i, item in enumerate(index) if item is Ellipsis), len(index))
     return [*index[:place], *whole, *index[place + 1 :]]
 
 

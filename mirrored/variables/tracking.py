@@ -79,8 +79,7 @@ class Tracker:
         for key in self._parts:
             if key in left:
                 known.append(left.pop(key))
-        known.extend(left.values())
-        return known
+        return [*known, *left.values()]
 
 
 class Part:
