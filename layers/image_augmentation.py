@@ -41,17 +41,9 @@ class _RandomLayer(ImageLayer):
             (images.shape[0] if batched else 1, 1, 1, 1), low, high, wide, per_example=batched
         )
 
-    def call(self, data: Any, training: bool = True) -> Any:
-        """Return images, changed in training.
-
-        Args:
-            data: An image or a batch of them; or a dict of them and of what belongs to them.
-            training: Whether they are changed.
-        """
-        return super().call(data, training)
-
     def _changed(self, images: Tensor, drawn: Transformation, interpolation: str) -> Tensor:
-        images = ops.cast(images, self.compute_dtype)
+        if not self._keeps_integers:
+            images = ops.cast(images, self.compute_dtype)
         return images if drawn is None else self._moved(images, drawn, interpolation)
 
     def _moved(self, images: Tensor, drawn: Transformation, interpolation: str) -> Tensor:
@@ -397,9 +389,7 @@ class RandomContrast(_RandomLayer):
         low, high = self.factor
         return ops.cast(self._uniform(images, 1.0 - low, 1.0 + high), self.compute_dtype)
 
-    def _changed(self, images: Tensor, drawn: Transformation, interpolation: str) -> Tensor:
-        if drawn is None:
-            return images
+    def _moved(self, images: Tensor, drawn: Transformation, interpolation: str) -> Tensor:
         axes = [1, 2] if self.data_format == "channels_last" else [2, 3]
         mean = ops.cast(images, self.compute_dtype)
         for axis in axes:
@@ -453,8 +443,6 @@ class RandomBrightness(_RandomLayer):
         low, high = self.value_range
         return self._uniform(images, *self.factor) * float(high - low)
 
-    def _changed(self, images: Tensor, drawn: Transformation, interpolation: str) -> Tensor:
-        if drawn is None:
-            return images
+    def _moved(self, images: Tensor, drawn: Transformation, interpolation: str) -> Tensor:
         brighter: Tensor = images + ops.cast(drawn, images.dtype)
         return ops.clip_by_value(brighter, self.value_range[0], self.value_range[1])

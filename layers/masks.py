@@ -12,31 +12,19 @@ attribute of a tensor, `_keras_mask`, under Keras' name and rules:
 Placeholders carry placeholders, for shapes alone: a model that runs computes its masks again.
 """
 
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mirrored import _nest
 from mirrored._logging import warn_caller
 from mirrored.graph import SymbolicTensor
-from mirrored.layers.call_arguments import CallArguments, CallForm
+from mirrored.layers.call_arguments import CallArguments
 from mirrored.layers.input_conversion import as_tensor
 from mirrored.ops import Tensor
 from mirrored.ops.tensor import Operators
 from mirrored.ops.tensor_views import masked
 
-
-class Masked(Protocol):
-    """What a layer says of masks."""
-
-    supports_masking: bool
-    _makes_masks: bool
-    __call_form__: ClassVar[CallForm]
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    def compute_mask(self, inputs: Any, previous_mask: Any) -> Any:
-        """Return the masks of the outputs."""
+if TYPE_CHECKING:
+    from mirrored.layers.layer import Layer
 
 
 class CallMasks(NamedTuple):
@@ -54,7 +42,7 @@ class CallMasks(NamedTuple):
     previous: Any
 
 
-def masks_of_call(layer: Masked, arguments: CallArguments, named: dict[str, Any]) -> CallMasks:
+def masks_of_call(layer: "Layer", arguments: CallArguments, named: dict[str, Any]) -> CallMasks:
     """Return the masks of a call of a layer.
 
     Args:
@@ -77,7 +65,7 @@ def masks_of_call(layer: Masked, arguments: CallArguments, named: dict[str, Any]
     return CallMasks(implied, first, masks_of(first) if explicit is None else explicit)
 
 
-def with_masks(layer: Masked, outputs: Any, masks: CallMasks) -> Any:
+def with_masks(layer: "Layer", outputs: Any, masks: CallMasks) -> Any:
     """Return what a layer returned as tensors that carry masks; or warn that they do not.
 
     Args:

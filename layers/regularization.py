@@ -6,7 +6,7 @@ drops what one device drops.
 
 import math
 from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 from mirrored import ops
 from mirrored._numbers import as_integer, from_0_to_1
@@ -21,15 +21,29 @@ from mirrored.program import variable_access
 class Drawing(SameShape):
     """A layer that draws in training; its subclasses say what the arguments are."""
 
+    _amount: ClassVar[str] = "rate"  # The argument that says how much is changed, from 0 to 1.
+    rate: float
     noise_shape: tuple[int | None, ...] | None = None
 
     def __init__(
         self, amount: float, /, seed: int | SeedGenerator | None, **options: Unpack[LayerOptions]
     ) -> None:
+        fraction = from_0_to_1(self._amount, amount)
         super().__init__(**options)
+        setattr(self, self._amount, fraction)
         self.seed = seed
-        if amount > 0:
+        if fraction > 0:
             self.seed_generator = generator_of(self.name, seed)
+
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
+        """Return ``inputs``, of shape (batch, ...), changed at random while training."""
+        if not training or getattr(self, self._amount) == 0:
+            return inputs
+        return self._changed(inputs)
+
+    def _changed(self, inputs: Tensor) -> Tensor:
+        """Return the inputs with the changes of a step of training."""
+        raise NotImplementedError
 
     def _drawn(self, inputs: Tensor, noise_shape: tuple[int | None, ...] | None) -> Tensor:
         """Return numbers from 0 to 1, of the shape of inputs or one that broadcasts to it."""
@@ -50,13 +64,13 @@ class Drawing(SameShape):
         # Mixed precision draws in float32: what it drops is what float32 drops.
         return self.seed_generator.uniform(shape, dtype=self.dtype, per_example=of_each)
 
-    def _kept(self, inputs: Tensor, rate: float, noise_shape: tuple[int | None, ...]) -> Tensor:
+    def _kept(self, inputs: Tensor, noise_shape: tuple[int | None, ...]) -> Tensor:
         """Return inputs with some set to zero, and the others divided by what is kept."""
         drawn = self._drawn(inputs, noise_shape)
-        if rate == 1:
+        if self.rate == 1:
             return ops.zeros_like(inputs)
-        mask = ops.cast(ops.greater_equal(drawn, rate), inputs.dtype)
-        outputs: Tensor = inputs * (mask * (1.0 / (1.0 - rate)))
+        mask = ops.cast(ops.greater_equal(drawn, self.rate), inputs.dtype)
+        outputs: Tensor = inputs * (mask * (1.0 / (1.0 - self.rate)))
         return outputs
 
 
@@ -114,11 +128,9 @@ class _Dropping(Drawing):
         noise_shape: PartialShapeLike | None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
-        fraction = from_0_to_1("rate", rate)
-        super().__init__(fraction, seed, **options)
-        self.rate = fraction
+        super().__init__(rate, seed, **options)
         self.noise_shape = as_noise_shape(noise_shape)
-        if fraction == 1 and not self._may_drop_all:
+        if self.rate == 1 and not self._may_drop_all:
             raise ValueError(f"Nothing would be left of rate=1. Received: rate={rate!r}")
 
 
@@ -152,12 +164,9 @@ class Dropout(_Dropping):
 
     _keeps_integers = True
 
-    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
-        """Return ``inputs``, of shape (batch, ...), with some set to zero while training."""
-        if not training or self.rate == 0:
-            return inputs
+    def _changed(self, inputs: Tensor) -> Tensor:
         if self.noise_shape is not None:
-            return self._kept(inputs, self.rate, self.noise_shape)
+            return self._kept(inputs, self.noise_shape)
         return ops.dropped(inputs, self._drawn(inputs, None), self.rate)
 
 
@@ -189,20 +198,18 @@ class GaussianNoise(Drawing):
         False
     """
 
+    _amount = "stddev"
+    stddev: float
+
     def __init__(
         self,
         stddev: float,
         seed: int | SeedGenerator | None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
-        fraction = from_0_to_1("stddev", stddev)
-        super().__init__(fraction, seed, **options)
-        self.stddev = fraction
+        super().__init__(stddev, seed, **options)
 
-    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
-        """Return ``inputs``, of shape (batch, ...), with noise while training."""
-        if not training or self.stddev == 0:
-            return inputs
+    def _changed(self, inputs: Tensor) -> Tensor:
         return inputs + _normal(self, inputs, self.stddev)
 
 
@@ -227,16 +234,11 @@ class GaussianDropout(Drawing):
     def __init__(
         self, rate: float, seed: int | SeedGenerator | None = None, **options: Unpack[LayerOptions]
     ) -> None:
-        fraction = from_0_to_1("rate", rate)
-        super().__init__(fraction, seed, **options)
-        self.rate = fraction
+        super().__init__(rate, seed, **options)
         if self.rate == 1:
             raise ValueError(f"The noise of rate=1 would be infinite. Received: rate={rate!r}")
 
-    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
-        """Return ``inputs``, of shape (batch, ...), times noise while training."""
-        if not training or self.rate == 0:
-            return inputs
+    def _changed(self, inputs: Tensor) -> Tensor:
         return inputs * (1.0 + _normal(self, inputs, math.sqrt(self.rate / (1.0 - self.rate))))
 
 
@@ -262,10 +264,7 @@ class AlphaDropout(_Dropping):
 
     _may_drop_all = False
 
-    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
-        """Return ``inputs``, of shape (batch, ...), with some dropped while training."""
-        if not training or self.rate == 0:
-            return inputs
+    def _changed(self, inputs: Tensor) -> Tensor:
         dropped = -_ALPHA * _SCALE
         factor = ((1.0 - self.rate) * (1.0 + self.rate * dropped**2)) ** -0.5
         is_kept = ops.greater_equal(self._drawn(inputs, self.noise_shape), self.rate)
@@ -287,9 +286,7 @@ class _SpatialDropout(SpatialLayer, Drawing):
         /,
         **options: Unpack[LayerOptions],
     ) -> None:
-        fraction = from_0_to_1("rate", rate)
-        super().__init__(fraction, seed, **options)
-        self.rate = fraction
+        super().__init__(rate, seed, **options)
         self.data_format = as_data_format(data_format)
 
     def get_config(self) -> dict[str, Any]:
@@ -300,13 +297,10 @@ class _SpatialDropout(SpatialLayer, Drawing):
         config = {**super().get_config(), "dtype": self.dtype_policy.name}
         return {name: config[name] for name in config if name != "trainable"}
 
-    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
-        """Return ``inputs``, of a batch axis, spatial axes and channels, with some at zero."""
-        if not training or self.rate == 0:
-            return inputs
+    def _changed(self, inputs: Tensor) -> Tensor:
         axes = self._spatial_axes
         shape = (1 if axis in axes else None for axis in range(inputs.ndim))
-        return self._kept(inputs, self.rate, tuple(shape))
+        return self._kept(inputs, tuple(shape))
 
 
 class SpatialDropout1D(_SpatialDropout):
