@@ -56,20 +56,15 @@ def map_fn(
     tensors, count = _elements(elems, ValueError)
     signature = dtype if fn_output_signature is None else fn_output_signature
     like = _nest.map_structure(_any_shape, tensors) if signature is None else _as_slots(signature)
-    columns: list[list[Tensor]] = [[] for _ in _nest.flatten(like)]
+    specs = [slot.spec for slot in _nest.flatten(like)]
+    columns: list[list[Tensor]] = [[] for _ in specs]
     at = _parts_of(tensors)
     for i in range(count):
         returned = fn(at(i))
         assert_same_structure(like, returned)
-        for column, leaf, slot in zip(
-            columns, _nest.flatten(returned), _nest.flatten(like), strict=True
-        ):
-            column.append(_of_spec(leaf, slot.spec, column))
-    stacked = [
-        _stacked(column, slot.spec)
-        for column, slot in zip(columns, _nest.flatten(like), strict=True)
-    ]
-    return _nest.pack_like(like, stacked)
+        for column, leaf, spec in zip(columns, _nest.flatten(returned), specs, strict=True):
+            column.append(_of_spec(leaf, spec, column))
+    return _nest.pack_like(like, map(_stacked, columns, specs))
 
 
 def vectorized_map(
@@ -168,9 +163,9 @@ def scan(
         results.append(total)
     if reverse:
         results.reverse()
-    columns = zip(*map(_nest.flatten, results), strict=True) if results else None
-    if columns is None:
+    if not results:
         return _nest.map_structure(lambda slot: _stacked([], slot.spec), like)
+    columns = zip(*map(_nest.flatten, results), strict=True)
     return _nest.pack_like(like, [ops.stack(list(column)) for column in columns])
 
 
