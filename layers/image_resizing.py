@@ -70,7 +70,7 @@ class ImageLayer(Layer):
 
         Args:
             data: An image or a batch of them; or a dict of them and of what belongs to them.
-            training: Whether what is drawn changes them.
+            training: Whether random layers change them.
         """
         named = data if isinstance(data, dict) else {"images": data}
         drawn = self._draw(named["images"]) if training else None

@@ -5,6 +5,7 @@ It is for inputs; `BatchNormalization` and `LayerNormalization` go by what passe
 
 import math
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from itertools import chain
 from typing import Any, Unpack
 
@@ -150,7 +151,10 @@ class Normalization(SameShape):
         for batch in batches_to_adapt_to(data):
             self.check_input_shape(batch.shape)
             if not self.built:
-                self.__build_for_all(batch.shape)
+                # Within the scope that the layer was made in, wherever `adapt` is called.
+                inside = in_cross_replica_context()
+                with nullcontext() if inside else self._strategy.scope():
+                    self.build(batch.shape)
             first = len(batch.shape) - len(self._broadcasting or ())
             kept = tuple(first + axis for axis in self._kept)
             for part in _parts(batch, kept):
@@ -160,14 +164,6 @@ class Normalization(SameShape):
         self.adapt_mean.assign(total.mean)
         self.adapt_variance.assign(total.variance)
         self.finalize_state()
-
-    def __build_for_all(self, shape: Shape) -> None:
-        """Build within the scope that the layer was made in, wherever `adapt` is called."""
-        if in_cross_replica_context():
-            self.build(shape)
-            return
-        with self._strategy.scope():
-            self.build(shape)
 
     def finalize_state(self) -> None:
         """Do nothing: what the weights are counts at once, which in Keras this sees to."""

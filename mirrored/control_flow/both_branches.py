@@ -7,6 +7,7 @@ seen in another way raise an error.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 from mirrored import _nest
@@ -262,7 +263,7 @@ def _chosen(condition: Tensor, when_true: Any, when_false: Any) -> Any:
 
 
 def _tell(
-    inside: "_Inside", chosen: Any, condition: Tensor, branches: list[tuple[Branch, BranchRecorder]]
+    inside: "_Inside", chosen: Any, condition: Any, branches: list[tuple[Branch, BranchRecorder]]
 ) -> None:
     """Notify the tapes of the selection as one call."""
     listeners = active_listeners()
@@ -275,30 +276,25 @@ def _tell(
     if not inputs:
         return
 
-    def rule(upstream: list[Tensor]) -> Sequence[Any]:
-        def back(branch: Branch, recorder: BranchRecorder) -> Branch:
-            def gradients() -> Any:
-                again = _Again(_recorder(), recorder)
-                with GradientTape(watch_accessed_variables=False) as tape, recorded_by(again):
-                    tape.watch(sources)
-                    outputs = [
-                        adopt(value, None) for value in _nest.flatten(branch()) if value is not None
-                    ]
-                pairs = [
-                    pair for pair in zip(outputs, upstream, strict=True) if pair[0].dtype in FLOATS
+    def rule(upstream: list[Tensor]) -> Any:
+        def gradients(branch: Branch, recorder: BranchRecorder) -> Any:
+            again = _Again(_recorder(), recorder)
+            with GradientTape(watch_accessed_variables=False) as tape, recorded_by(again):
+                tape.watch(sources)
+                outputs = [
+                    adopt(leaf, None) for leaf in _nest.flatten(branch()) if leaf is not None
                 ]
-                return tape.gradient(
-                    [target for target, _ in pairs],
-                    sources,
-                    output_gradients=[g for _, g in pairs],
-                    unconnected_gradients=UnconnectedGradients.ZERO,
-                )
+            pairs = [
+                pair for pair in zip(outputs, upstream, strict=True) if pair[0].dtype in FLOATS
+            ]
+            return tape.gradient(
+                [target for target, _ in pairs],
+                sources,
+                output_gradients=[g for _, g in pairs],
+                unconnected_gradients=UnconnectedGradients.ZERO,
+            )
 
-            return gradients
-
-        pred: Any = condition
-        gradients: list[Any] = select_branch(pred, *(back(*branch) for branch in branches))
-        return gradients
+        return select_branch(condition, *(partial(gradients, *branch) for branch in branches))
 
     call = CustomCall(inputs, _tensors(chosen), rule)
     for listener in listeners:
