@@ -5,7 +5,7 @@ They are mirrored as the variable is, and all of a step's are made or none.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mirrored import _nest, devices, ops
 from mirrored.ops import Tensor
@@ -14,6 +14,9 @@ from mirrored.ops.spec import Shape
 from mirrored.optim.transforms import Accumulation, MovingAverage
 from mirrored.program.variable_access import ruled_by
 from mirrored.variables import Variable
+
+if TYPE_CHECKING:
+    from mirrored.optim.optimizer import Optimizer
 
 Kept = dict[int, tuple[Variable, tuple[Variable, ...]]]
 
@@ -31,7 +34,7 @@ class Slots:
         optimizer: The optimizer, in whose attributes they are.
     """
 
-    def __init__(self, optimizer: Any) -> None:
+    def __init__(self, optimizer: "Optimizer") -> None:
         self._optimizer = optimizer
 
     @property
@@ -59,8 +62,7 @@ class Slots:
         added = self._added(variable)
         if name in added:
             return added[name].shape
-        shape: Shape = self._optimizer.slot_start(name, variable.shape)[0]
-        return shape
+        return self._optimizer.slot_start(name, variable.shape)[0]
 
     def _own_names(self, variable: Variable) -> tuple[str, ...]:
         rules = self._optimizer.slot_names_for(variable)
@@ -83,10 +85,9 @@ class Slots:
 
     def snapshot(self) -> Kept:
         """Return each variable that has slots, with them, by the variable's identity."""
-        kept: Kept = self._optimizer._slots
         return {
             key: (variable, (*slots, *self._added(variable).values()))
-            for key, (variable, slots) in kept.items()
+            for key, (variable, slots) in self._optimizer._slots.items()
         }
 
     def restore(self, kept: Kept) -> None:
@@ -101,8 +102,7 @@ class Slots:
 
     def of(self, variable: Variable) -> tuple[Variable, ...]:
         """Return the slots of a variable, without what a subclass added."""
-        slots: tuple[Variable, ...] = self._optimizer._slots[id(variable)][1]
-        return slots
+        return self._optimizer._slots[id(variable)][1]
 
     def of_rule(self, variable: Variable) -> tuple[Variable, ...]:
         """Return the slots that the rule has for a variable."""
@@ -131,18 +131,17 @@ class Slots:
         """
         if not self._optimizer.use_ema:
             return []
-        kept: Kept = self._optimizer._slots
-        return [(variable, slots[-len(self.transforms)]) for variable, slots in kept.values()]
+        kept = self._optimizer._slots.values()
+        return [(variable, slots[-len(self.transforms)]) for variable, slots in kept]
 
     def ordered(self) -> list[Variable]:
         """Return all that is kept in Keras' order: transforms' slots come before the rule's.
 
         What a subclass made before `build` is at the beginning, and the rest of it at the end.
         """
-        kept: Kept = self._optimizer._slots
         named = [
             dict(zip(self._own_names(variable), slots, strict=True))
-            for variable, slots in kept.values()
+            for variable, slots in self._optimizer._slots.values()
         ]
         beside = [(transform.slot,) for transform in self.transforms]
         groups = (*beside, *self._optimizer._slot_groups)
@@ -210,7 +209,7 @@ class Slots:
     @property
     def builds_once(self) -> bool:
         """Whether `build` is a subclass's, and still has to be called with all variables."""
-        return bool(self._optimizer.rule.by_variable and not self._optimizer.built)
+        return self._optimizer.rule.by_variable and not self._optimizer.built
 
     def build_for(self, variables: Sequence[Variable], among: Sequence[Variable]) -> None:
         """Make the slots for a step.
@@ -249,8 +248,7 @@ class Slots:
         """Return a slot's shape and the number that it is full of; None: it is the variable's."""
         if self.keeps_averages and name == MovingAverage.slot:
             return variable.shape, None  # That of a variable that no step changes is its value.
-        start: tuple[Shape, float | None] = self._optimizer.slot_start(name, variable.shape)
-        return start
+        return self._optimizer.slot_start(name, variable.shape)
 
     def _slot(self, variable: Variable, name: str, zeros: Callable[..., Tensor]) -> Variable:
         shape, number = self._start(variable, name)

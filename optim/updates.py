@@ -7,7 +7,7 @@ What an `update_step` assigns is taken back, and written with all else that a st
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from mirrored import devices, ops
 from mirrored.distribute import DistributedValues
@@ -18,11 +18,13 @@ from mirrored.ops import Tensor
 from mirrored.ops.hooks import active_recorder, only, recorded_by
 from mirrored.ops.spec import DType, TensorSpec
 from mirrored.optim.hyperparameters import Tensors, scheduled
-from mirrored.optim.slots import Slots
 from mirrored.optim.transforms import Clipping, Step, WeightDecay, constrained
 from mirrored.variables import DeviceVariable, Variable
 from mirrored.variables.device_variable import Undone
 from mirrored.variables.flat import FlatVariable, pack, packing_groups
+
+if TYPE_CHECKING:
+    from mirrored.optim.optimizer import Optimizer
 
 # Elements of a variable that is joined with others outside of programs, and of all of them: to copy
 # these takes less time than an operation for each.
@@ -70,9 +72,9 @@ class Rule:
 
     by_variable: ClassVar[bool] = False  # Whether it is `update_step` of a subclass.
 
-    def __init__(self, optimizer: Any) -> None:
+    def __init__(self, optimizer: "Optimizer") -> None:
         self.optimizer = optimizer
-        self._slots: Slots = optimizer.slots
+        self._slots = optimizer.slots
         self._strategy = optimizer._strategy
         self._decay = WeightDecay(
             optimizer._weight_decay_for, optimizer._undecayed, optimizer._undecayed_names
@@ -174,7 +176,7 @@ class Rule:
 
     def _plan(self, variables: Sequence[Variable]) -> Plan | None:
         """Return the plan of a step, where it was made and still holds."""
-        plan: Plan | None = self.optimizer._plans.get(tuple(map(id, variables)))
+        plan = self.optimizer._plans.get(tuple(map(id, variables)))
         if plan is None or active_recorder() is not None:
             return None
         for variable in variables:
@@ -263,8 +265,7 @@ class Rule:
     def _advanced(self, shared: Tensors, count: Tensor) -> Tensors:
         if not shared:
             return shared
-        advanced: Tensors = self.optimizer.advance(shared, ops.cast(count, shared[0].dtype))
-        return advanced
+        return self.optimizer.advance(shared, ops.cast(count, shared[0].dtype))
 
     def _rate(self, replica: int, taken: Tensor) -> Tensor:
         """Return the learning rate of the step that is the `taken`-th."""
