@@ -146,11 +146,9 @@ def jacobian_of(back: WayBack, target: Any, sources: Sequence[Any]) -> list[Tens
         sources: The sources.
     """
     wanted = {tensor._id for tensor in sources}
-    rows: list[dict[int, Tensor]] = []
-    if target.dtype in FLOATS:
-        # Of a target without elements, too, something is to be known: what it depends on.
-        for i in range(target.size or 1):
-            rows.append(back(_one_at(target, i, 1), wanted))
+    # Of a target without elements, too, something is to be known: what it depends on.
+    count = (target.size or 1) if target.dtype in FLOATS else 0
+    rows = [back(_one_at(target, i, 1), wanted) for i in range(count)]
     results: list[Tensor | None] = []
     for source in sources:
         parts = [row[source._id] for row in rows if source._id in row]

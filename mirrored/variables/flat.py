@@ -5,7 +5,6 @@ joined for a step.
 """
 
 import itertools
-import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -67,8 +66,15 @@ class FlatVariable:
 
     def pinned(self) -> tuple[VariableStorage, int]:
         """Return the memory that holds the values, and their offset in it."""
+        starts = [part.start for part, _ in self._parts]
         with variable_writes:
-            _bring_together(self.members, self.shape[0])
+            memory = self.members[0]._stays_in
+            places = [(member._stays_in, member._offset) for member in self.members]
+            is_alone = memory is not None and memory.spec.shape == self.shape
+            if not is_alone or places != [(memory, start) for start in starts]:
+                memory = VariableStorage(self._device, self.dtype, self.shape[0])
+                for member, start in zip(self.members, starts, strict=True):
+                    member.move(memory, start)
         return self.members[0].pinned()[0], 0
 
     def read_value(self) -> Tensor:
@@ -138,28 +144,6 @@ def pack(variables: Sequence[DeviceVariable]) -> FlatVariable:
         ResourceExhaustedError: The device has no room for them beside where they are now; they
             are as they were.
     """
-    size = sum(variable.size for variable in variables)
-    with variable_writes:
-        _bring_together(variables, size)
-    return FlatVariable(variables)
-
-
-def _bring_together(variables: Sequence[DeviceVariable], size: int) -> None:
-    if not _are_packed(variables, size):
-        memory = VariableStorage(variables[0]._device, variables[0].dtype, size)
-        offset = 0
-        for variable in variables:
-            variable.move(memory, offset)
-            offset += variable.size
-
-
-def _are_packed(variables: Sequence[DeviceVariable], size: int) -> bool:
-    memory: Any = variables[0]._stays_in
-    if memory is None or math.prod(memory.spec.shape) != size:
-        return False
-    offset = 0
-    for variable in variables:
-        if variable._stays_in is not memory or variable._offset != offset:
-            return False
-        offset += variable.size
-    return True
+    flat = FlatVariable(variables)
+    flat.pinned()
+    return flat
