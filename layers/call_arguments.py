@@ -160,16 +160,13 @@ def bound(
     for name, parameter in signature.parameters.items():
         if is_needed(parameter) and name not in binding.arguments and name != "training":
             raise TypeError(f"missing a required argument: {name!r}")
-    values, tensors, shapes = {}, {}, {}
-    for position, (name, value) in enumerate(whole.arguments.items()):
-        if position == 0:
-            continue
-        values[name] = value
-        if value is None or not _is_of_tensors(name, value):
-            continue
-        tensors[name] = value
-        if name != "mask" and signature.parameters[name].kind not in _CATCH_ALL:
-            shapes[f"{name}_shape"] = shapes_of(value)
+    values = dict(list(whole.arguments.items())[1:])
+    tensors, shapes = {}, {}
+    for name, value in values.items():
+        if value is not None and _is_of_tensors(name, value):
+            tensors[name] = value
+            if name != "mask" and signature.parameters[name].kind not in _CATCH_ALL:
+                shapes[f"{name}_shape"] = shapes_of(value)
     return CallArguments(values, tensors, shapes, binding)
 
 
