@@ -29,7 +29,6 @@ class Wrapping(Optimizer):
     """Base of such optimizers: a subclass says which one is for which variable."""
 
     _inner: list[Optimizer]
-    _arguments: ClassVar[tuple[str, ...]] = ()  # Those of its constructor, in Keras' order.
 
     def __repr__(self) -> str:
         return made_with(self, never=("name", "learning_rate"))  # Those inside have theirs.
@@ -56,8 +55,7 @@ class Wrapping(Optimizer):
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make an optimizer like it, by name, as plain values."""
-        config = super().get_config()
-        return {name: config[name] for name in self._arguments}
+        return arguments_of(self)
 
     @property
     def slots(self) -> "InnerSlots":
@@ -239,7 +237,6 @@ class LossScaleOptimizer(Wrapping):
 
     skips_non_finite: ClassVar[bool] = True
     _configured = ("inner_optimizer",)
-    _arguments = ("name", "inner_optimizer", "initial_scale", "dynamic_growth_steps")
     __overrides__ = _overrides.OPTIMIZER  # By its subclasses: it has a `scale_loss` of its own.
 
     def __init__(
@@ -262,6 +259,10 @@ class LossScaleOptimizer(Wrapping):
             self.dynamic_scale = Variable(
                 self.initial_scale, trainable=False, name="dynamic_scale", dtype=ops.float32
             )
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that create it again, in Keras' order."""
+        return {"name": self.name, **super().get_config()}
 
     @property
     def inner_optimizer(self) -> Optimizer:
@@ -491,7 +492,6 @@ class MultiOptimizer(Wrapping):
     """
 
     _configured = ("optimizer_map",)
-    _arguments = ("optimizer_map", "loss_scale_factor", "name")
 
     def __init__(
         self,

@@ -340,12 +340,7 @@ class DeviceVariable(Variable, plain=True):
             if method == "change":
                 return [(self, own(value(self._old()).copy_to(self._device)))]
             tensor = adopt(value, self.dtype)
-            if tensor.shape != self.shape:
-                raise ValueError(
-                    f"Cannot assign value to variable ' {self.name}': Shape mismatch."
-                    f"The variable shape {self.shape}, and the assigned value shape "
-                    f"{tensor.shape} are incompatible."
-                )
+            self._check_assigned(tensor.shape)
             check_same_dtype(_WRITES[method], self._tensor.spec, tensor.spec)
             if method != "assign":
                 tensor = OPS[_WRITES[method]](self._old(), tensor)

@@ -478,11 +478,7 @@ class StreamVariable(Variable):
         else:
             new = ops.convert_to_tensor(value, int64)
             new = new if method == "assign" else old + (new if method == "assign_add" else -new)
-        if new.shape != self.shape:
-            raise ValueError(
-                f"Cannot assign value to variable ' {self.name}': Shape mismatch.The variable "
-                f"shape {self.shape}, and the assigned value shape {new.shape} are incompatible."
-            )
+        self._check_assigned(new.shape)
         return [(self, new)]
 
     def commit(self, value: Prepared, method: str = "assign") -> None:

@@ -21,7 +21,7 @@ from mirrored._naming import scoped
 from mirrored._tracebacks import shorten
 from mirrored._types import PartialShapeLike, TensorLike
 from mirrored.ops.hooks import recorded_by
-from mirrored.ops.spec import check_shape
+from mirrored.ops.spec import Shape, check_shape
 from mirrored.ops.tensor import Tensor, value_text
 from mirrored.ops.tensor_views import VariableValue, variable_value
 from mirrored.program import variable_access
@@ -510,6 +510,13 @@ class Variable(Scatters, metaclass=_VariableType):
             value: Its argument, or that function.
         """
         raise NotImplementedError
+
+    def _check_assigned(self, shape: Shape) -> None:
+        if shape != self.shape:
+            raise ValueError(
+                f"Cannot assign value to variable ' {self.name}': Shape mismatch.The variable "
+                f"shape {self.shape}, and the assigned value shape {shape} are incompatible."
+            )
 
     def commit(self, value: Prepared, method: str = "assign") -> None:
         """Set the value that `prepare` returned for this copy.
