@@ -153,9 +153,10 @@ class AttentionHeads(Layer):
             if mask is not None:
                 masks.append(ops.expand_dims(_bools(mask), -2))
         if causal:
-            masks.append(_causal_mask(lengths))
+            masks.append(ops.greater_equal(*_places(lengths)))
         if self.sliding_window is not None:
-            masks.append(_window_mask(lengths, self.sliding_window))
+            rows, columns = _places(lengths)
+            masks.append(ops.less(ops.abs(rows - columns), self.sliding_window))
         if attention_mask is not None:
             masks.append(_bools(attention_mask))
         return reduce(ops.logical_and, masks) if masks else None
@@ -280,18 +281,6 @@ def _bools(mask: Any) -> Tensor:
 def _places(lengths: tuple[int, int]) -> tuple[Tensor, Tensor]:
     rows, columns = (ops.range(length) for length in lengths)
     return ops.reshape(rows, (1, -1, 1)), ops.reshape(columns, (1, 1, -1))
-
-
-def _causal_mask(lengths: tuple[int, int]) -> Tensor:
-    """Return which keys are not behind each query."""
-    rows, columns = _places(lengths)
-    return ops.greater_equal(rows, columns)
-
-
-def _window_mask(lengths: tuple[int, int], window: int) -> Tensor:
-    """Return which keys are nearer to each query than a window."""
-    rows, columns = _places(lengths)
-    return ops.less(ops.abs(rows - columns), window)
 
 
 def checked_key_shape(value_shape: Shape, key_shape: Shape | None) -> Shape:

@@ -6,7 +6,7 @@ images as one device does. Other than of most layers, a call that does not say s
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 from mirrored import ops
 from mirrored.layers.image_resizing import ImageLayer, Transformation
@@ -349,7 +349,33 @@ class RandomZoom(_RandomAffine):
         return _rows(wide, 0.0, shift_x, 0.0, high, shift_y)
 
 
-class RandomContrast(_RandomLayer):
+class _RandomColors(_RandomLayer):
+    """Changes the colours of images within a range of values, and no masks."""
+
+    _keeps_integers = True
+    _changes_masks = False
+    _least: ClassVar[float]  # The least factor; the largest one is 1.
+
+    def __init__(
+        self,
+        factor: Factor,
+        value_range: Sequence[float] = (0, 255),
+        seed: Seed = None,
+        *,
+        data_format: str | None = None,
+        **options: Unpack[LayerOptions],
+    ) -> None:
+        bounds = _overlapping(factor, self._least, 1)
+        values = self._checked_range(value_range)
+        super().__init__(seed, data_format, **options)
+        self.factor = bounds
+        self.value_range = values
+
+    def _checked_range(self, value_range: Any) -> Any:
+        return value_range
+
+
+class RandomContrast(_RandomColors):
     """Moves the pixels of each image away from the mean of their channel, or to it, in training.
 
     Args:
@@ -368,22 +394,7 @@ class RandomContrast(_RandomLayer):
         [[1.0, 2.0]]
     """
 
-    _keeps_integers = True
-    _changes_masks = False
-
-    def __init__(
-        self,
-        factor: Factor,
-        value_range: Sequence[float] = (0, 255),
-        seed: Seed = None,
-        *,
-        data_format: str | None = None,
-        **options: Unpack[LayerOptions],
-    ) -> None:
-        bounds = _overlapping(factor, 0, 1)
-        super().__init__(seed, data_format, **options)
-        self.factor = bounds
-        self.value_range = value_range
+    _least = 0
 
     def _draw(self, images: Tensor) -> Transformation:
         low, high = self.factor
@@ -398,7 +409,7 @@ class RandomContrast(_RandomLayer):
         return ops.clip_by_value(changed, self.value_range[0], self.value_range[1])
 
 
-class RandomBrightness(_RandomLayer):
+class RandomBrightness(_RandomColors):
     """Adds a number to all pixels of each image in training.
 
     Args:
@@ -417,27 +428,15 @@ class RandomBrightness(_RandomLayer):
         [[61.0, 255.0]]
     """
 
-    _keeps_integers = True
-    _changes_masks = False
+    _least = -1
 
-    def __init__(
-        self,
-        factor: Factor,
-        value_range: Sequence[float] = (0, 255),
-        seed: Seed = None,
-        *,
-        data_format: str | None = None,
-        **options: Unpack[LayerOptions],
-    ) -> None:
-        bounds = _overlapping(factor, -1, 1)
+    def _checked_range(self, value_range: Any) -> Any:
         if not isinstance(value_range, tuple | list) or len(value_range) != 2:
             raise ValueError(
                 "The `value_range` argument should be a list of two numbers. Received: "
                 f"value_range={value_range}"
             )
-        super().__init__(seed, data_format, **options)
-        self.factor = bounds
-        self.value_range = sorted(value_range)
+        return sorted(value_range)
 
     def _draw(self, images: Tensor) -> Transformation:
         low, high = self.value_range

@@ -57,15 +57,15 @@ class Reshape(Layer):
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         """Return the batch's size and ``target_shape``, what is left in place of -1."""
         known = [size for size in input_shape[1:] if size is not None]
-        if len(known) < len(input_shape) - 1:
-            return (input_shape[0], *(None if size == -1 else size for size in self.target_shape))
-        elements, wanted = math.prod(known), math.prod(s for s in self.target_shape if s != -1)
-        rest = elements // wanted if wanted and -1 in self.target_shape else 1
-        if rest * wanted != elements:
-            raise ValueError(
-                "The total size of the tensor must be unchanged. Received: input_shape="
-                f"{input_shape[1:]}, target_shape={self.target_shape}"
-            )
+        rest: int | None = None
+        if len(known) == len(input_shape) - 1:
+            elements, wanted = math.prod(known), math.prod(s for s in self.target_shape if s != -1)
+            rest = elements // wanted if wanted and -1 in self.target_shape else 1
+            if rest * wanted != elements:
+                raise ValueError(
+                    "The total size of the tensor must be unchanged. Received: input_shape="
+                    f"{input_shape[1:]}, target_shape={self.target_shape}"
+                )
         return (input_shape[0], *(rest if size == -1 else size for size in self.target_shape))
 
 
