@@ -96,17 +96,14 @@ class _Convolution(SpatialLayer):
         penalty = serialized(self.activity_regularizer)
         return {**super().get_config(), "activity_regularizer": penalty}
 
-    def _channels_of_weights(self) -> int:
-        """Return how many channels the inputs have that the weights are for."""
-        raise NotImplementedError
-
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless inputs are such images, with the channels of the weights."""
         require_rank(self.name, input_shape, self._rank + 2, exactly=self._rank + 2)
         channels = self._channels_of(input_shape)
-        if channels is None or (self.built and channels != self._channels_of_weights()):
+        built_for = self._channels_of(self.__state__.input_shape) if self.built else channels
+        if channels is None or channels != built_for:
             axis = 1 if self.data_format == "channels_first" else -1
-            wanted = f"have value {self._channels_of_weights()}" if self.built else "be known"
+            wanted = f"have value {built_for}" if self.built else "be known"
             raise ValueError(
                 f'Input 0 of layer "{self.name}" is incompatible with the layer: expected axis '
                 f"{axis} of input shape to {wanted}, but received input with shape {input_shape}"
@@ -207,9 +204,6 @@ class _Filters(_Convolution):
         add_configured(self, "kernel", shape)
         self._add_bias(self.filters)
 
-    def _channels_of_weights(self) -> int:
-        return self.kernel.shape[-2] * self.groups
-
     def convolution_op(self, inputs: Tensor, kernel: TensorLike) -> Tensor:
         """Return the convolution of inputs with a kernel; a subclass may change the kernel.
 
@@ -272,9 +266,6 @@ class _Transposed(_Convolution):
         add_configured(self, "kernel", shape)
         self._add_bias(self.filters)
 
-    def _channels_of_weights(self) -> int:
-        return self.kernel.shape[-1]
-
     def _sizes(self, input_shape: Shape) -> Shape:
         return sizes_of_transposed(
             self._around(input_shape)[1],
@@ -330,9 +321,6 @@ class _Depthwise(_Convolution):
         shape = (*self.kernel_size, channels, self.depth_multiplier)
         add_configured(self, "kernel", shape, prefix="depthwise")
         self._add_bias(self._outputs(channels))
-
-    def _channels_of_weights(self) -> int:
-        return self.kernel.shape[-2]
 
     def _convolved(self, inputs: Tensor) -> Tensor:
         return convolved_by_channel(inputs, self.kernel, self._images, self._windows)
@@ -390,9 +378,6 @@ class _Separable(_Convolution):
         add_configured(self, "depthwise_kernel", first, prefix="depthwise")
         add_configured(self, "pointwise_kernel", second, prefix="pointwise")
         self._add_bias(self.filters)
-
-    def _channels_of_weights(self) -> int:
-        return self.depthwise_kernel.shape[-2]
 
     def _convolved(self, inputs: Tensor) -> Tensor:
         images = self._images
