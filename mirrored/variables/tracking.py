@@ -121,19 +121,10 @@ class Watched(Part):
                 tracker.notify()
 
 
-class TrackedList(list[Any]):
-    """A list in an attribute, whose items are parts of the object.
-
-    Args:
-        values: The items.
-        tracker: That of the object.
-    """
+class _Tracked:
+    """A list or dict in an attribute, which notifies the tracker of the object."""
 
     _tracker: Tracker | None = None  # While it is unpickled.
-
-    def __init__(self, values: Iterable[Any], tracker: Tracker) -> None:
-        self._tracker = tracker
-        super().__init__([tracker.track(value) for value in values])
 
     def _added(self, values: Iterable[Any]) -> None:
         if self._tracker is not None:
@@ -146,6 +137,19 @@ class TrackedList(list[Any]):
         if self._tracker is not None:
             for value in values:
                 self._tracker.untrack(value)
+
+
+class TrackedList(_Tracked, list[Any]):
+    """A list in an attribute, whose items are parts of the object.
+
+    Args:
+        values: The items.
+        tracker: That of the object.
+    """
+
+    def __init__(self, values: Iterable[Any], tracker: Tracker) -> None:
+        self._tracker = tracker
+        super().__init__([tracker.track(value) for value in values])
 
     def append(self, value: Any) -> None:
         """Add an item at the end."""
@@ -192,15 +196,13 @@ class TrackedList(list[Any]):
         del self[:]
 
 
-class TrackedDict(dict[Any, Any]):
+class TrackedDict(_Tracked, dict[Any, Any]):
     """A dict in an attribute, whose values are parts of the object.
 
     Args:
         values: The items.
         tracker: That of the object.
     """
-
-    _tracker: Tracker | None = None  # While it is unpickled.
 
     def __init__(self, values: Mapping[Any, Any], tracker: Tracker | None = None) -> None:
         self._tracker = tracker
@@ -210,10 +212,7 @@ class TrackedDict(dict[Any, Any]):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         super().__setitem__(key, value)
-        if self._tracker is not None:
-            self._tracker.track(value)
-            if self._tracker.notify is not None:
-                self._tracker.notify()
+        self._added((value,))
 
     def update(self, *args: Any, **kwargs: Any) -> None:
         """Set items."""
@@ -233,6 +232,5 @@ class TrackedDict(dict[Any, Any]):
     def pop(self, key: Any, *default: Any) -> Any:
         """Remove an item and return its value."""
         value = super().pop(key, *default)
-        if self._tracker is not None:
-            self._tracker.untrack(value)
+        self._removed((value,))
         return value
