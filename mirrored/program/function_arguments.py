@@ -29,7 +29,7 @@ from mirrored.program.dataflow import SHARED
 from mirrored.program.iterator import PeekingIterator
 
 _Completed = tuple[tuple[Any, ...], dict[str, Any]]
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class Parameters:
@@ -48,7 +48,7 @@ class Parameters:
         with contextlib.suppress(TypeError, ValueError):  # One that is not Python's.
             self._signature = inspect.signature(function)
         items = [] if self._signature is None else [*self._signature.parameters.values()]
-        self._positional = [item for item in items if item.kind in _POSITIONAL]
+        self._positional = [item for item in items if item.kind in POSITIONAL]
         self._named = {item.name: item.default for item in items if item.kind is item.KEYWORD_ONLY}
         self.count = -1 if self._named else len(self._positional)
 

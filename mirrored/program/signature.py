@@ -15,7 +15,7 @@ from mirrored.ops.conversion import convert_to_tensor, to_array
 from mirrored.ops.hooks import UnknownShape
 from mirrored.ops.spec import TensorSpec, has_shape
 from mirrored.ops.tensor import Tensor
-from mirrored.program.function_arguments import is_variable, kind_of, with_parts
+from mirrored.program.function_arguments import POSITIONAL, is_variable, kind_of, with_parts
 
 
 class Signature:
@@ -115,7 +115,7 @@ def _parameters(
     except (TypeError, ValueError):  # One that is not Python's does not tell.
         parameters = [inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)]
     own = int(bool(parameters) and parameters[0].name == "self")
-    named = [entry for entry in parameters[own:] if entry.kind in _POSITIONAL]
+    named = [entry for entry in parameters[own:] if entry.kind in POSITIONAL]
     takes_more = any(entry.kind is inspect.Parameter.VAR_POSITIONAL for entry in parameters)
     for item in named[count:]:
         if item.default is item.empty:
@@ -146,9 +146,6 @@ def _parameters(
             for entry in named
         ]
     return inspect.Signature([*named, *more, *rest]), own
-
-
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def _check(spec: Any) -> None:

@@ -226,7 +226,7 @@ class StreamedProgram:
             self._let_write()
         try:
             for step in range(steps):
-                undo = self._mark()
+                undo = self._draws.mark() if self._draws else None
                 with self._undone_where_stopped(undo):
                     bring(step)
                     self._kept_casts.refresh(self._streams)
@@ -272,9 +272,6 @@ class StreamedProgram:
             if not is_on_host:
                 self._taken[i] = weakref.ref(array)
         return self._draw_in_place
-
-    def _mark(self) -> Callable[[], None] | None:
-        return self._draws.mark() if self._draws else None
 
     @contextmanager
     def _undone_where_stopped(self, undo: Callable[[], None] | None) -> Iterator[None]:
