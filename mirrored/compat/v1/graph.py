@@ -64,9 +64,11 @@ class Graph:
         """Make the graph unchangeable."""
         self._finalized = True
 
-    def as_default(self) -> Any:
+    @contextmanager
+    def as_default(self) -> "Iterator[Graph]":
         """Return a context that adds operations to this graph."""
-        return _as_default(self)
+        with Within(_entered, (*_entered.get(), self)):
+            yield self
 
     def get_operations(self) -> list[Operation]:
         """Return the operations in the order of their creation."""
@@ -356,15 +358,9 @@ _first = [Graph()]
 _entered: ContextVar[tuple[Graph, ...]] = ContextVar("mirrored_graphs", default=())
 
 
-@contextmanager
-def _as_default(graph: Graph) -> Iterator[Graph]:
-    with Within(_entered, (*_entered.get(), graph)):
-        yield graph
-
-
-def enter_graph(graph: Graph) -> Any:
-    """Let a graph be the default one until what is returned is given to `leave_graph`."""
-    return _entered.set((*_entered.get(), graph))
+def enter_graph(graph: Graph) -> None:
+    """Let a graph be the default one, until it is given to `leave_graph`."""
+    _entered.set((*_entered.get(), graph))
 
 
 def leave_graph(graph: Graph) -> None:
@@ -443,7 +439,7 @@ def check_not_eager(values: Any) -> None:
 
 def drawing_into(graph: Graph) -> Any:
     """Return a context within which operations are drawn into a graph, as they may be already."""
-    return nullcontext() if get_default_graph() is graph else _as_default(graph)
+    return nullcontext() if get_default_graph() is graph else graph.as_default()
 
 
 def reset_default_graph() -> None:

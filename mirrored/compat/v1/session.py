@@ -17,7 +17,7 @@ from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.compat.v1.messages import RunMetadata, RunOptions, checked_config
 from mirrored.compat.v1.placing import Placement
 from mirrored.compat.v1.plans import Kept, Plan
-from mirrored.compat.v1.running import entered_sessions
+from mirrored.compat.v1.running import default_session, entered_sessions
 from mirrored.compat.v1.session_devices import set_up
 from mirrored.compat.v1.variables import Variable
 from mirrored.devices import logical_devices
@@ -229,13 +229,13 @@ class Session:
 
     def __enter__(self) -> Self:
         """Let `eval()` and `run()` use this session, and operations be drawn into its graph."""
-        self._scopes.append((entered_sessions.get(), enter_graph(self._graph)))
+        self._scopes.append(entered_sessions.get())
+        enter_graph(self._graph)
         entered_sessions.set((*entered_sessions.get(), self))
         return self
 
     def __exit__(self, *_: object) -> None:
-        sessions, _token = self._scopes.pop()
-        entered_sessions.set(sessions)
+        entered_sessions.set(self._scopes.pop())
         leave_graph(self._graph)
         self.close()
 
@@ -334,5 +334,5 @@ def _frozen(fetches: Any) -> Any:
 
 def get_default_session() -> Session | None:
     """Return the default session; None if there is none."""
-    sessions = entered_sessions.get()
-    return sessions[-1] if sessions else None
+    session: Session | None = default_session()
+    return session
