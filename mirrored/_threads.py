@@ -98,9 +98,6 @@ class Task:
     def end(self) -> BaseException | None:
         """Wait for the end; return the error, for the caller to raise, unless it was returned."""
         self.wait()
-        return self._take_error()
-
-    def _take_error(self) -> BaseException | None:
         try:
             failed.remove(self)
         except ValueError:  # There was none, or another thread has it.
