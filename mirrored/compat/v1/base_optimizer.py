@@ -147,7 +147,7 @@ class Optimizer:
         with graph.control_dependencies(None), graph.name_scope(None):
             self._create(changed)
         with graph.name_scope(name or self._name) as scope:
-            rates = [self._rate(key, value) for key, value in self.rates().items()]
+            rates = [self._rate(key, value) for key, value in self._rates.items()]
             updates = []
             for gradient, variable in changed:
                 slots = [self._slots[variable, slot] for slot in self.slots()]
@@ -160,7 +160,7 @@ class Optimizer:
                             value = variable.constraint(variable.read_value())
                             step = variable.assign(value, read_value=False)
                     updates.append(step)
-            updates.extend(self.finish(updates, variables=[v for _, v in changed]))
+            updates.extend(self.finish(updates))
             if global_step is None:
                 return group(*updates, name=scope)
             with graph.control_dependencies([group(*updates, name="update")]):
@@ -181,15 +181,11 @@ class Optimizer:
         """Return the names of the slots of each variable."""
         return list(self.SLOTS)
 
-    def rates(self) -> dict[str, Any]:
-        """Return the arguments of the rule that all variables share, by their names."""
-        return self._rates
-
     def extra(self, variable: Variable) -> Sequence[Any]:
         """Return what a variable's rule is given beside its gradient."""
         return ()
 
-    def finish(self, updates: Sequence[Operation], variables: Any) -> Sequence[Operation]:
+    def finish(self, updates: Sequence[Operation]) -> Sequence[Operation]:
         """Return what runs after the updates."""
         return ()
 

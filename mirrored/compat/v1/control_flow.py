@@ -103,7 +103,7 @@ def while_loop(
                 for tensor in first
             ]
             arguments = _nest.pack_like(loop_vars, variables)
-            going = _branch(start, variables, [_checked_condition(cond(*arguments))])
+            going = Branch(start, variables, [_checked_condition(cond(*arguments))])
             outputs = body(*arguments)
             body_results = _nest.flatten(outputs)
             if len(body_results) != len(first):
@@ -111,7 +111,7 @@ def while_loop(
                     "The number of inputs and outputs of the body must match loop_vars. Received: "
                     f"{len(body_results)} of {len(first)}."
                 )
-            step = _branch(start, variables, body_results)
+            step = Branch(start, variables, list(map(converted, body_results)))
         most = None if maximum_iterations is None else converted(maximum_iterations)
         operation = graph.draw(
             _loop(going, step),
@@ -328,18 +328,13 @@ def loop_variable(graph: Graph, shape: Any, dtype: Any) -> Tensor:
         dtype: Its dtype.
     """
     result = Tensor(shape, dtype, "")
-    operation: Operation = graph.draw(
+    return graph.draw(
         _never, kind="LoopVariable", name="Identity", results=result, asks_run=True
-    )
-    return operation.outputs[0]
+    ).outputs[0]
 
 
 def _never() -> NoReturn:
     raise AssertionError("A loop gives its variables values.")
-
-
-def _branch(start: int, inputs: Sequence[Tensor], outputs: Sequence[Any]) -> Branch:
-    return Branch(start, inputs, [converted(output) for output in outputs])
 
 
 def _touch(operation: Operation, branches: Sequence[Branch]) -> None:

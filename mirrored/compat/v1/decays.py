@@ -23,7 +23,7 @@ def _drawn(function: Callable[..., Any], arguments: Sequence[Any], kind: str, na
             rate, ops.cast(step, rate.dtype), *(ops.cast(o, rate.dtype) for o in others)
         )
 
-    return drawn(decayed, tuple(arguments), {}, "Mul", name)
+    return drawn(decayed, tuple(arguments), "Mul", name)
 
 
 def exponential_decay(
@@ -147,7 +147,7 @@ def piecewise_constant(
             result = ops.where(ops.greater(x, boundary), ops.cast(value, result.dtype), result)
         return result
 
-    return drawn(chosen, (x,), {}, "Select", name or "PiecewiseConstant")
+    return drawn(chosen, (x,), "Select", name or "PiecewiseConstant")
 
 
 def _part(step: Any, steps: Any, staircase: bool) -> Any:

@@ -3,6 +3,7 @@
 They run where somebody waits for them, as by `control_dependencies`.
 """
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -38,7 +39,7 @@ def assertion(name: str) -> Callable[..., Operation]:
     """
     function = eager_name("debugging", name)
     order = {parameter: parameter for parameter in ASSERTIONS[name].split()}
-    takes = _names_of(function)
+    takes = inspect.signature(function).parameters
 
     def check(*args: Any, **kwargs: Any) -> Operation:
         arguments = named_arguments(name, order, args, kwargs)
@@ -47,7 +48,11 @@ def assertion(name: str) -> Callable[..., Operation]:
         called = arguments.pop("name", None) or name
         tensors = {key: arguments.pop(key) for key in _TENSORS if key in arguments}
         settings = {key: value for key, value in arguments.items() if key in takes}
-        return _drawn(function, tensors, settings, called)
+        graph = graph_of(tensors)
+        with graph.as_default(), graph.name_scope(called) as scope:
+            inputs = [converted(value, name=key) for key, value in tensors.items()]
+            compute = functools.partial(function, **settings)
+            return graph.draw(compute, inputs, kind="Assert", name=scope, runs_only=True)
 
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter(parameter, kind) for parameter in order]
@@ -96,28 +101,7 @@ def Assert(
         def check(held: Any, *values: Any) -> None:
             eager_name("debugging", "Assert")(held, values, summarize)
 
-        operation: Operation = graph.draw(
-            check, (held, *shown), kind="Assert", name=scope, runs_only=True
-        )
-        return operation
-
-
-def _names_of(function: Any) -> set[str]:
-    return set(inspect.signature(function).parameters)
-
-
-def _drawn(
-    function: Callable[..., Any], arguments: dict[str, Any], options: dict[str, Any], name: str
-) -> Operation:
-    graph = graph_of(arguments)
-    with graph.as_default(), graph.name_scope(name) as scope:
-        tensors = [converted(value, name=key) for key, value in arguments.items()]
-
-        def check(*values: Any) -> None:
-            function(*values, **options)
-
-        operation: Operation = graph.draw(check, tensors, kind="Assert", name=scope, runs_only=True)
-        return operation
+        return graph.draw(check, (held, *shown), kind="Assert", name=scope, runs_only=True)
 
 
 def __getattr__(name: str) -> Any:

@@ -45,13 +45,11 @@ _OPERATORS = {
 _TYPES = {"_true_divide": "RealDiv", "get_item": "StridedSlice", "logical_xor": "LogicalXor"}
 
 
-def drawn(
-    function: Callable[..., Any], args: Any, kwargs: dict[str, Any], kind: str, name: str
-) -> Any:
+def drawn(function: Callable[..., Any], args: Any, kind: str, name: str) -> Any:
     """Return what an operation makes that calls a function, in the structure that it returns."""
-    if computes(args, kwargs):
-        return function(*args, **kwargs)
-    return graph_of(args, kwargs).draw(function, args, kwargs, kind=kind, name=name).node.structure
+    if computes(args):
+        return function(*args)
+    return graph_of(args).draw(function, args, kind=kind, name=name).node.structure
 
 
 def computes(*values: Any) -> bool:

@@ -9,7 +9,7 @@ from mirrored import ops
 from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.compat.v1.drawn_calls import computes, named_call
 from mirrored.compat.v1.graph import Graph, graph_of
-from mirrored.compat.v1.graph_elements import Operation, Tensor
+from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.compat.v1.operands import constant_in
 from mirrored.compat.v1.sources import converted
 from mirrored.graph import placeholders
@@ -54,13 +54,14 @@ def random_uniform(
         if whole:
             shown += _shown(graph, minval, "min") + _shown(graph, maxval, "max")
             args = (shape, minval, maxval, wanted, seed)
-            return _drawn(
-                graph, ops.random_uniform, args, "RandomUniformInt", scope, shown
+            return graph.draw(
+                ops.random_uniform, args, kind="RandomUniformInt", name=scope, shown=shown
             ).outputs[0]
         if not (from_zero and to_one):
             low, high = converted(minval, wanted, "min"), converted(maxval, wanted, "max")
         args = (shape, 0, 1, wanted, seed)
-        drawn = _drawn(graph, ops.random_uniform, args, "RandomUniform", "RandomUniform", shown)
+        kind = "RandomUniform"
+        drawn = graph.draw(ops.random_uniform, args, kind=kind, name=kind, shown=shown)
         numbers: Any = drawn.outputs[0]
         if from_zero and to_one:
             return numbers
@@ -130,7 +131,8 @@ def _normal(
     with graph.as_default(), graph.name_scope(name) as scope:
         shown = _shown(graph, shape, "shape")
         center, spread = converted(mean, wanted, "mean"), converted(stddev, wanted, "stddev")
-        drawn = _drawn(graph, function, (shape, 0.0, 1.0, wanted, seed), kind, kind, shown)
+        args = (shape, 0.0, 1.0, wanted, seed)
+        drawn = graph.draw(function, args, kind=kind, name=kind, shown=shown)
         return named_call("add")(drawn.outputs[0] * spread, center, name=scope)
 
 
@@ -141,17 +143,6 @@ def _is(value: Any, number: int) -> bool:
 def _shown(graph: Graph, value: Any, name: str) -> list[Tensor]:
     """Return an argument as a constant of the graph, where no tensor is in it."""
     return [] if placeholders(value) else [constant_in(graph, np.array(value, np.int32), name)]
-
-
-def _drawn(
-    graph: Graph,
-    function: Callable[..., Any],
-    arguments: tuple[Any, ...],
-    kind: str,
-    name: str,
-    shown: list[Tensor],
-) -> Operation:
-    return graph.draw(function, arguments, kind=kind, name=name, shown=shown)
 
 
 def clip_by_value(

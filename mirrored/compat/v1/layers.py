@@ -66,21 +66,14 @@ def dense(
             "The last dimension of the inputs to `Dense` should be defined. Found `None`."
         )
     with variable_scope(name, "dense", reuse=reuse):
-        kernel = get_variable(
-            "kernel",
-            [features, units],
-            inputs._dtype,
-            kernel_initializer,
-            kernel_regularizer,
-            trainable,
-        )
-        bias = None
-        if use_bias:
-            bias = _bias(inputs, units, bias_initializer, bias_regularizer, trainable)
+        kernels = inputs._dtype, kernel_initializer, kernel_regularizer, trainable
+        kernel = get_variable("kernel", [features, units], *kernels)
+        biases = bias_initializer, bias_regularizer, trainable
+        bias = _bias(inputs, units, *biases) if use_bias else None
         if len(inputs._shape) == 2:
-            outputs = drawn(ops.matmul, (inputs, kernel), {}, "MatMul", "MatMul")
+            outputs = drawn(ops.matmul, (inputs, kernel), "MatMul", "MatMul")
         else:
-            outputs = drawn(ops.tensordot, (inputs, kernel, 1), {}, "Tensordot", "Tensordot")
+            outputs = drawn(ops.tensordot, (inputs, kernel, 1), "Tensordot", "Tensordot")
         return _finished(outputs, bias, activation)
 
 
@@ -101,7 +94,7 @@ def _bias(inputs: Tensor, units: int, initializer: Any, regularizer: Any, traina
 def _finished(outputs: Any, bias: Any, activation: Any, *data_format: str) -> Any:
     """Return outputs with a bias added, through an activation."""
     if bias is not None:
-        outputs = drawn(ops.bias_add, (outputs, bias, *data_format), {}, "BiasAdd", "BiasAdd")
+        outputs = drawn(ops.bias_add, (outputs, bias, *data_format), "BiasAdd", "BiasAdd")
     return outputs if activation is None else activation(outputs)
 
 
@@ -194,19 +187,12 @@ def _convolution(rank: int, transposed: bool = False) -> Callable[..., Any]:
 
         with variable_scope(name, called, reuse=reuse):
             ends = [filters, channels] if transposed else [channels, filters]
-            kernel = get_variable(
-                "kernel",
-                [*taps, *ends],
-                inputs._dtype,
-                kernel_initializer,
-                kernel_regularizer,
-                trainable,
-            )
-            bias = None
-            if use_bias:
-                bias = _bias(inputs, filters, bias_initializer, bias_regularizer, trainable)
+            kernels = inputs._dtype, kernel_initializer, kernel_regularizer, trainable
+            kernel = get_variable("kernel", [*taps, *ends], *kernels)
+            biases = bias_initializer, bias_regularizer, trainable
+            bias = _bias(inputs, filters, *biases) if use_bias else None
             operation = called if transposed or rank == 1 else kind
-            outputs = drawn(compute, (inputs, kernel), {}, kind, operation)
+            outputs = drawn(compute, (inputs, kernel), kind, operation)
             return _finished(outputs, bias, activation, form)
 
     layer.__name__ = layer.__qualname__ = called
@@ -300,7 +286,7 @@ def flatten(inputs: TensorLike, name: str = "flatten/Reshape") -> Any:
     def flat(x: Any) -> Any:
         return ops.reshape(x, (x.shape[0], -1) if x.shape[0] else (0, math.prod(x.shape[1:])))
 
-    return drawn(flat, (inputs,), {}, "Reshape", name)
+    return drawn(flat, (inputs,), "Reshape", name)
 
 
 def dropout(
@@ -334,7 +320,7 @@ def dropout(
         return smart_cond(
             training,
             lambda: _dropped(inputs, noise_shape=noise_shape, seed=seed, rate=rate),
-            lambda: drawn(ops.identity, (inputs,), {}, "Identity", "Identity"),
+            lambda: drawn(ops.identity, (inputs,), "Identity", "Identity"),
         )
 
 
@@ -499,7 +485,7 @@ def _of_sample(inputs: Tensor, variance: Tensor) -> Any:
         count = inputs.size // variance.size
         return variance * (count / max(count - 1, 1))
 
-    return drawn(scaled, (inputs, variance), {}, "Mul", "variance_of_sample")
+    return drawn(scaled, (inputs, variance), "Mul", "variance_of_sample")
 
 
 def _updated(average: Variable, value: Any, momentum: float, training: Any) -> Any:

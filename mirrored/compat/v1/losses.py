@@ -92,7 +92,7 @@ def _lost(
 
     graph = graph_of(args, weights)
     with graph.name_scope(scope):
-        loss = drawn(compute, (args, weights), {}, "WeightedLoss", "value")
+        loss = drawn(compute, (args, weights), "WeightedLoss", "value")
     if collection is not None:
         graph.add_to_collection(collection, loss)
     return loss
@@ -154,7 +154,7 @@ def mean_squared_error(
         loss_collection: The collection that it is put into; None: none.
         reduction: One of `Reduction`.
     """
-    function = _pair(lambda predictions, labels: ops.squared_difference(predictions, labels))
+    function = _pair(ops.squared_difference)
     args = (predictions, labels)
     return _lost(function, args, weights, scope or "mean_squared_error", loss_collection, reduction)
 
@@ -301,4 +301,4 @@ def get_total_loss(
     losses = get_losses(scope)
     if add_regularization_losses:
         losses += get_regularization_losses(scope)
-    return drawn(ops.add_n, (losses,), {}, "AddN", name)
+    return drawn(ops.add_n, (losses,), "AddN", name)

@@ -1,6 +1,6 @@
 """What numbers and lists become as arguments of operations: constants, under TensorFlow's names."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -127,10 +127,11 @@ def with_constants(graph: Graph, kind: str, name: str, operands: Given) -> tuple
         ValueError: One of them is None.
     """
     shown = []
-    if kind in _REDUCTIONS and 0 in operands and _has_tensors(operands[0]):
-        operands[0] = packed_in(graph, operands[0], None, "packed")
-    if kind in _REDUCTIONS and operands.get("axis") is None and 0 in operands:
-        shown.append(_all_axes(graph, operands[0]))
+    if kind in _REDUCTIONS and 0 in operands:
+        if not _is_tensor(operands[0]) and placeholders(operands[0]):
+            operands[0] = packed_in(graph, operands[0], None, "packed")
+        if operands.get("axis") is None:
+            shown.append(_all_axes(graph, operands[0]))
     whole = graph.operation_name(name)
     _draw_operands(graph, kind, whole, operands)
     if kind in _LISTS:
@@ -172,10 +173,6 @@ def _draw_operands(graph: Graph, kind: str, whole: str, operands: Given) -> None
             dtype = drawn._dtype if dtype is None else dtype
 
 
-def _has_tensors(value: Any) -> bool:
-    return not isinstance(value, Tensor) and bool(placeholders(value))
-
-
 def _is_tensor(value: Any) -> bool:
     return isinstance(value, Tensor)
 
@@ -200,10 +197,8 @@ def _mixed(kind: str, called: str, value: Tensor, first: str, dtype: Any) -> Exc
 
 def _check_list(kind: str, values: Any) -> None:
     """Raise TypeError where a list of tensors has several dtypes."""
-    tensors = (
-        [value for value in values if _is_tensor(value)] if isinstance(values, list | tuple) else []
-    )
-    dtypes = [tensor._dtype.name for tensor in tensors]
+    listed = values if isinstance(values, list | tuple) else ()
+    dtypes = [value._dtype.name for value in listed if _is_tensor(value)]
     if len(set(dtypes)) > 1:
         raise TypeError(
             f"Tensors in list passed to '{_LISTS[kind]}' of '{kind}' Op have types "
@@ -252,10 +247,9 @@ def constant_in(graph: Graph, array: Any, name: str, known: bool = False) -> Ten
     """
     array = np.asarray(array)
     result = None if known else Tensor(array.shape, array.dtype, "")
-    operation = graph.draw(
+    return graph.draw(
         lambda: convert_to_tensor(array), kind="Const", name=name, results=result
-    )
-    return operation.outputs[0]
+    ).outputs[0]
 
 
 def _all_axes(graph: Graph, reduced: Any) -> Tensor:
@@ -271,15 +265,15 @@ def _all_axes(graph: Graph, reduced: Any) -> Tensor:
     ends = [
         constant_in(graph, np.int32(i), f"{whole}/{n}/") for i, n in enumerate(("start", "delta"))
     ]
-    return graph.draw(_number(0), (rank,), kind="Range", name=f"{whole}/", shown=ends).outputs[0]
+    return graph.draw(_no_numbers, (rank,), kind="Range", name=f"{whole}/", shown=ends).outputs[0]
 
 
 def _rank(value: Any) -> Any:
     return convert_to_tensor(np.int32(len(value.shape)))
 
 
-def _number(number: int) -> Callable[..., Any]:
-    return lambda *_: convert_to_tensor(np.zeros(number, np.int32))
+def _no_numbers(_: Any) -> Any:
+    return convert_to_tensor(np.zeros(0, np.int32))
 
 
 def _reversed_axes(graph: Graph, whole: str, operands: Given) -> list[Tensor]:

@@ -224,7 +224,7 @@ class AdamOptimizer(Optimizer):
         """Return the powers of the two decays."""
         return self._powers[variable.graph]
 
-    def finish(self, updates: Sequence[Operation], variables: Any) -> Sequence[Operation]:
+    def finish(self, updates: Sequence[Operation]) -> Sequence[Operation]:
         """Return what multiplies the powers by the decays once more, after the updates."""
         graph = updates[0].graph
         betas = [converted(np.float32(beta)) for beta in self._betas.values()]

@@ -150,18 +150,11 @@ def _types_of(operation: Operation) -> tuple[str, ...]:
     return tuple(kind for kind in _ANY if kind in op.devices and kind in there)
 
 
-def _colocated(operation: Operation) -> list[Operation]:
-    """Return the operations that are where an operation is, those of its variable."""
-    variables = _variables_of(operation)
-    if not variables:
-        return [operation]
-    everywhere = operation.graph.get_operations()
-    return [other for other in everywhere if variables & _variables_of(other)]
-
-
 def _colocation(operation: Operation) -> str:
     """Return what TensorFlow tells of the operations that have to be where one is."""
-    members = _colocated(operation)
+    variables = _variables_of(operation)
+    operations = operation.graph.get_operations() if variables else ()
+    members = [other for other in operations if variables & _variables_of(other)] or [operation]
     types = {member.type: " ".join(_types_of(member)) for member in members}
     asked = {member: member.node.device for member in members}
     return "\n".join(

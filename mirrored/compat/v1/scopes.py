@@ -245,10 +245,9 @@ def get_variable(
                 return factory(list(sizes or ()), dtype=wanted)
             # One of Keras' computes in Python: each session calls it again.
             result, name = Tensor(sizes, wanted, ""), type(factory).__name__
-            operation = graph.draw(
+            return graph.draw(
                 factory, (sizes, wanted), kind="PyFunc", name=name, results=result, asks_run=True
-            )
-            return operation.outputs[0]
+            ).outputs[0]
 
     with graph.control_dependencies(None), graph.name_scope(None):
         variable = Variable(

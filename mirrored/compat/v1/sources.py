@@ -141,10 +141,11 @@ def placeholder(
         array([2., 4.], dtype=float32)
     """
     result = Tensor(sizes_of(shape), as_dtype(dtype), "")
-    operation = get_default_graph().draw(
-        _never, kind="Placeholder", name=name or "Placeholder", results=result, asks_run=True
+    return (
+        get_default_graph()
+        .draw(_never, kind="Placeholder", name=name or "Placeholder", results=result, asks_run=True)
+        .outputs[0]
     )
-    return operation.outputs[0]
 
 
 def _never() -> Any:

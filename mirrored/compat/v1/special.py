@@ -20,22 +20,22 @@ from mirrored.ops.spec import as_dtype
 
 def to_float(x: TensorLike, name: str = "ToFloat") -> Any:
     """Return a tensor as float32."""
-    return drawn(ops.cast, (x, "float32"), {}, "Cast", name)
+    return drawn(ops.cast, (x, "float32"), "Cast", name)
 
 
 def to_double(x: TensorLike, name: str = "ToDouble") -> Any:
     """Return a tensor as float64."""
-    return drawn(ops.cast, (x, "float64"), {}, "Cast", name)
+    return drawn(ops.cast, (x, "float64"), "Cast", name)
 
 
 def to_int32(x: TensorLike, name: str = "ToInt32") -> Any:
     """Return a tensor as int32."""
-    return drawn(ops.cast, (x, "int32"), {}, "Cast", name)
+    return drawn(ops.cast, (x, "int32"), "Cast", name)
 
 
 def to_int64(x: TensorLike, name: str = "ToInt64") -> Any:
     """Return a tensor as int64."""
-    return drawn(ops.cast, (x, "int64"), {}, "Cast", name)
+    return drawn(ops.cast, (x, "int64"), "Cast", name)
 
 
 def div(x: TensorLike, y: TensorLike, name: str = "div") -> Any:
@@ -76,7 +76,7 @@ def where(
             condition = ops.reshape(condition, (-1, *[1] * (len(x.shape) - 1)))
         return ops.where(condition, x, y)
 
-    return drawn(select, (condition, x, y), {}, "Select", name)
+    return drawn(select, (condition, x, y), "Select", name)
 
 
 def embedding_lookup(
@@ -113,7 +113,7 @@ def embedding_lookup(
             )
         (params,) = params
     arguments = (params, ids, max_norm)
-    return drawn(ops.embedding_lookup, arguments, {}, "EmbeddingLookup", name or "embedding_lookup")
+    return drawn(ops.embedding_lookup, arguments, "EmbeddingLookup", name or "embedding_lookup")
 
 
 def clip_by_global_norm(
@@ -134,7 +134,7 @@ def clip_by_global_norm(
     arguments = (there, clip_norm, use_norm)
     kind = "ClipByGlobalNorm"
     name = name or "clip_by_global_norm"
-    clipped, norm = drawn(ops.clip_by_global_norm, arguments, {}, kind, name)
+    clipped, norm = drawn(ops.clip_by_global_norm, arguments, kind, name)
     rest = iter(clipped)
     return [None if tensor is None else next(rest) for tensor in t_list], norm
 
@@ -154,19 +154,18 @@ def ensure_shape(x: TensorLike, shape: PartialShapeLike | None, name: str | None
     with graph.as_default():
         tensor = converted(x)
     sizes = tensor.shape.merge_with(shape).sizes
-    operation = graph.draw(
+    return graph.draw(
         ops.ensure_shape,
         (tensor, sizes_of(shape)),
         kind="EnsureShape",
         name=name or "EnsureShape",
         results=Tensor(sizes, tensor._dtype, ""),
-    )
-    return operation.outputs[0]
+    ).outputs[0]
 
 
 def in_top_k(predictions: TensorLike, targets: TensorLike, k: int, name: str = "in_top_k") -> Any:
     """Return whether each row's target is among the `k` largest of its predictions."""
-    return drawn(ops.in_top_k, (targets, predictions, k), {}, "InTopKV2", f"{name}/InTopKV2")
+    return drawn(ops.in_top_k, (targets, predictions, k), "InTopKV2", f"{name}/InTopKV2")
 
 
 def dropout(
@@ -199,7 +198,7 @@ def dropout(
         return ops.dropout(x, 1.0 - part if kept else part, noise_shape, seed)
 
     arguments = (x, keep_prob, True) if rate is None else (x, rate, False)
-    return drawn(drop, arguments, {}, "Dropout", name)
+    return drawn(drop, arguments, "Dropout", name)
 
 
 def _named_only(sentinel: Any, function: str) -> None:
@@ -224,7 +223,7 @@ def softmax_cross_entropy_with_logits(
         fixed = ops.stop_gradient(labels)
         return ops.softmax_cross_entropy_with_logits(fixed, logits, dim if axis is None else axis)
 
-    return drawn(entropy, (labels, logits), {}, "SoftmaxCrossEntropyWithLogits", name)
+    return drawn(entropy, (labels, logits), "SoftmaxCrossEntropyWithLogits", name)
 
 
 def sparse_softmax_cross_entropy_with_logits(
@@ -237,7 +236,7 @@ def sparse_softmax_cross_entropy_with_logits(
     _named_only(_sentinel, "sparse_softmax_cross_entropy_with_logits")
     function = ops.sparse_softmax_cross_entropy_with_logits
     kind = "SparseSoftmaxCrossEntropyWithLogits"
-    return drawn(function, (labels, logits), {}, kind, f"{name}/{kind}")
+    return drawn(function, (labels, logits), kind, f"{name}/{kind}")
 
 
 def sigmoid_cross_entropy_with_logits(
@@ -249,7 +248,7 @@ def sigmoid_cross_entropy_with_logits(
     """Return the cross entropy of each element."""
     _named_only(_sentinel, "sigmoid_cross_entropy_with_logits")
     function = ops.sigmoid_cross_entropy_with_logits
-    return drawn(function, (labels, logits), {}, "SigmoidCrossEntropyWithLogits", name)
+    return drawn(function, (labels, logits), "SigmoidCrossEntropyWithLogits", name)
 
 
 def random_poisson(
@@ -261,14 +260,14 @@ def random_poisson(
 ) -> Any:
     """Return Poisson numbers: a tensor of the shape per rate."""
     arguments = (shape, lam, dtype, seed)
-    return drawn(_poisson, arguments, {}, "RandomPoissonV2", f"{name}/RandomPoissonV2")
+    return drawn(_poisson, arguments, "RandomPoissonV2", f"{name}/RandomPoissonV2")
 
 
 def xw_plus_b(
     x: TensorLike, weights: TensorLike, biases: TensorLike, name: str = "xw_plus_b"
 ) -> Any:
     """Return a product with a bias added."""
-    return drawn(lambda x, w, b: ops.matmul(x, w) + b, (x, weights, biases), {}, "BiasAdd", name)
+    return drawn(lambda x, w, b: ops.matmul(x, w) + b, (x, weights, biases), "BiasAdd", name)
 
 
 def relu_layer(
@@ -279,7 +278,7 @@ def relu_layer(
     def layer(x: Any, weights: Any, biases: Any) -> Any:
         return ops.relu(ops.matmul(x, weights) + biases)
 
-    return drawn(layer, (x, weights, biases), {}, "Relu", name)
+    return drawn(layer, (x, weights, biases), "Relu", name)
 
 
 def convert_to_tensor(

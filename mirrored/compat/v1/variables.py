@@ -241,18 +241,26 @@ def _write(variable: Variable, method: str, value: Any, name: str) -> Operation:
 
     value = _value(variable, method, value, name)
     check_same(variable._shape, value._shape)
+    operation = _writing(variable, write, (value,), _KINDS[method], name)
+    operation.reads = () if method == "assign" else (variable,)
+    return operation
+
+
+def _writing(
+    variable: Variable, write: Callable[..., Any], args: tuple[Any, ...], kind: str, name: str
+) -> Operation:
+    """Return an operation that writes a variable, and whose result is the new value."""
     with device(variable.op.node.device):
         operation = variable.graph.draw(
             write,
-            (value,),
-            kind=_KINDS[method],
+            args,
+            kind=kind,
             name=name,
             results=Tensor(variable._shape, variable._dtype, ""),
             asks_run=True,
         )
-    operation.writes = (variable,)
+    operation.reads = operation.writes = (variable,)
     operation.refers = variable
-    operation.reads = () if method == "assign" else (variable,)
     return operation
 
 
@@ -359,18 +367,7 @@ def _drawn(
         storage.assign(function(value, ops.expand_dims(places, -1), spread))
         return storage.read_value()
 
-    with device(ref.op.node.device):
-        operation = ref.graph.draw(
-            write,
-            (places, rows),
-            kind=kind,
-            name=name,
-            results=Tensor(ref._shape, ref._dtype, ""),
-            asks_run=True,
-        )
-    operation.reads = operation.writes = (ref,)
-    operation.refers = ref
-    return operation.outputs[0]
+    return _writing(ref, write, (places, rows), kind, name).outputs[0]
 
 
 def scatter_update(
