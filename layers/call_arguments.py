@@ -37,22 +37,10 @@ class CallArguments(NamedTuple):
 
     def mapped(self, function: Callable[[Any], Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments, by position and by name, with what a function makes of leaves."""
-        arguments = dict(list(self.binding.arguments.items())[1:])
-        kinds = {name: param.kind for name, param in self.binding.signature.parameters.items()}
-        listed = any(kinds[name] is _Parameter.VAR_POSITIONAL for name in arguments)
-        args: list[Any] = []
-        kwargs: dict[str, Any] = {}
-        for name, value in arguments.items():
-            mapped = _nest.map_structure(function, value)
-            if kinds[name] is _Parameter.VAR_POSITIONAL:
-                args += mapped
-            elif kinds[name] is _Parameter.VAR_KEYWORD:
-                kwargs |= mapped
-            elif listed and kinds[name] is not _Parameter.KEYWORD_ONLY:
-                args.append(mapped)
-            else:
-                kwargs[name] = mapped
-        return tuple(args), kwargs
+        binding = inspect.BoundArguments(self.binding.signature, self.binding.arguments.copy())
+        for name, value in self.binding.arguments.items():
+            binding.arguments[name] = _nest.map_structure(function, value)
+        return binding.args[1:], binding.kwargs  # The first one is the layer.
 
     @property
     def first(self) -> Shapes:

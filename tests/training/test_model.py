@@ -143,3 +143,19 @@ def test_eager_steps_before_compile() -> None:
     assert model.run_eagerly
     model.compile("sgd", "mse")
     assert not model.run_eagerly
+
+
+class Sum(mr.Model):
+    """Takes arguments by position alone, and by name alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = mr.layers.Dense(3, kernel_initializer="ones")
+
+    def call(self, x: mr.Tensor, y: mr.Tensor, /, *, factor: mr.Tensor) -> mr.Tensor:
+        return self.dense(x) * factor + y
+
+
+def test_a_call_builds_layers_whatever_the_kinds_of_its_arguments() -> None:
+    ones = mr.ones((2, 3))
+    assert (Sum()(ones, ones, factor=ones) == 4).numpy().all()
