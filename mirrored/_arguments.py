@@ -7,6 +7,7 @@ import functools
 import inspect
 import re
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -259,7 +260,8 @@ def _explanation(
     whose, names = _called(function, args)
     # One that it has may be wrong further down, which is not what the caller can mend.
     unknown = [name for name in kwargs if name not in names]
-    if _depth(error) > 1:  # It ran, and may have passed them on to a call that names one.
+    if len([*traceback.walk_tb(error.__traceback__)]) > 1:
+        # It ran, and may have passed them on to a call that names one.
         unknown = [name for name in unknown if repr(name) in str(error)]
     if not unknown:
         return None
@@ -278,14 +280,6 @@ def _of_the_class(error: TypeError, function: Any, args: tuple[Any, ...]) -> str
     if function.__name__ == "__init__" and name.startswith("_") and text.startswith(name):
         return f"{type(args[0]).__name__}.__init__(){text.removeprefix(name)}"
     return None
-
-
-def _depth(error: BaseException) -> int:
-    """Return how many calls lie between where an error is caught and where it was raised."""
-    trace, depth = error.__traceback__, 0
-    while trace is not None:
-        trace, depth = trace.tb_next, depth + 1
-    return depth
 
 
 def _called(function: Any, args: tuple[Any, ...]) -> tuple[str, list[str]]:

@@ -158,7 +158,9 @@ class Subclassable(Explained):
 
         def __setattr__(self, name: str, value: Any) -> None:
             if name in self.__overrides__.never_called and value is not None:
-                _check_assignment(type(self), name)
+                # Properties say themselves whether they can be set.
+                if not hasattr(getattr(type(self), name, None), "__set__"):
+                    raise _refusal(type(self), name, "an assignment on an instance")
             elif _is_taken(name, self.__declaring__) and not callable(value):
                 raise _taken(type(self), name, "an assignment on an instance")
             tracker, is_leaf = self.__tracker__, type(value) in _LEAVES
@@ -225,12 +227,6 @@ def _is_taken(name: str, base: type[Subclassable]) -> bool:
         return False
     own = getattr(base, name, None)
     return callable(own) or isinstance(own, property)
-
-
-def _check_assignment(cls: type[Subclassable], name: str) -> None:
-    # Properties say themselves whether they can be set.
-    if not hasattr(getattr(cls, name, None), "__set__"):
-        raise _refusal(cls, name, "an assignment on an instance")
 
 
 def _taken(cls: type[Subclassable], name: str, received: str) -> TypeError:

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from types import FrameType
 from typing import Any, NamedTuple
@@ -130,7 +130,7 @@ class _Thread:
     def __init__(self, thread: threading.Thread, frame: FrameType) -> None:
         self.name = thread.name
         self.frame = frame
-        self._frames = [frame, *_outer(frame)]
+        self._frames = [at for at, _ in traceback.walk_stack(frame)]
         # Python's own code waits for whoever called it.
         callers = (at for at in self._frames if not is_pythons(at.f_code.co_filename))
         self._top = next(callers, frame)
@@ -176,19 +176,13 @@ class _Thread:
         return f"Thread {self.name!r}, most recent call last:\n{lines}"
 
     def _find_wait(self) -> tuple[Wait | None, FrameType]:
-        for at in (self._top, *_outer(self._top)):
+        for at, _ in traceback.walk_stack(self._top):
             wait = WAITS.get(_key(at))
             if wait is not None and (at is self._top or wait.began):
                 return wait, at
             if not _is_ours(at):
                 break
         return None, self._top
-
-
-def _outer(frame: FrameType) -> Iterator[FrameType]:
-    while (before := frame.f_back) is not None:
-        frame = before
-        yield frame
 
 
 def _key(frame: FrameType) -> str:
