@@ -131,9 +131,8 @@ class ExponentialMovingAverage:
             to_restore = trainable_variables() + moving_average_variables()
         averaged = set(to_restore)
         by_name = {self.average_name(item): item for item in averaged}
-        names = set(by_name)
         others = (variable for variable in global_variables() if variable not in averaged)
-        return {**by_name, **{e.op.name: e for e in others if e.op.name not in names}}
+        return {**by_name, **{e.op.name: e for e in others if e.op.name not in by_name}}
 
 
 def _maintained(average: Variable, of: Tensor, decay: Any) -> Operation:

@@ -4,7 +4,7 @@ A run computes what they drew once for each element, and a recorded one is unrol
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from mirrored import _nest, ops
 from mirrored._types import Nest, TensorLike
@@ -61,7 +61,7 @@ def map_fn(
         return results
 
     _checked(fn)
-    return _mapped("MapFn", name or "map", checked, elems, None, _All(), back_prop)
+    return _mapped("MapFn", name or "map", checked, elems, None, _Steps(states=False), back_prop)
 
 
 def scan(
@@ -92,7 +92,7 @@ def scan(
         TypeError: `fn` cannot be called.
         ValueError: It returns another number of tensors than it is given.
     """
-    steps = _Steps(reverse, True)
+    steps = _Steps(reverse)
     return _mapped("Scan", name or "scan", _checked(fn), elems, initializer, steps, back_prop)
 
 
@@ -106,7 +106,7 @@ def foldl(
     name: str | None = None,
 ) -> Any:
     """Return the last result of `scan`."""
-    steps = _Steps(False, False)
+    steps = _Steps(keeps_all=False)
     return _mapped("Foldl", name or "foldl", _checked(fn), elems, initializer, steps, back_prop)
 
 
@@ -120,7 +120,7 @@ def foldr(
     name: str | None = None,
 ) -> Any:
     """Return the last result of a `scan` that starts with the last element."""
-    steps = _Steps(True, False)
+    steps = _Steps(reverse=True, keeps_all=False)
     return _mapped("Foldr", name or "foldr", _checked(fn), elems, initializer, steps, back_prop)
 
 
@@ -153,40 +153,27 @@ def _is_list(structure: Any) -> bool:
     return isinstance(structure, list | tuple | dict)
 
 
-class _All:
-    """Elements one by one: what is made of each of them."""
+class _Steps(NamedTuple):
+    """How a function is applied to elements, one step per element.
 
-    states = False
-    keeps_all = True
-
-    def run(
-        self, step: Any, elems: Sequence[Any], begin: Any, captured: Any, empty: Sequence[Any]
-    ) -> list[Any]:
-        """Return what a step makes of each element."""
-        outputs = [step(items, captured) for items in zip(*map(_items, elems), strict=True)]
-        return _stacked(outputs, empty)
-
-
-class _Steps:
-    """Elements one after the other: each step is given what the one before made.
-
-    Args:
-        reverse: Whether they begin with the last one.
-        keeps_all: Whether all that was made is returned, or the last.
+    Attributes:
+        reverse: Whether the steps begin with the last element.
+        keeps_all: Whether the results of all steps are returned, or those of the last one.
+        states: Whether each step takes the results of the step before, in addition to its element.
     """
 
-    states = True
-
-    def __init__(self, reverse: bool, keeps_all: bool) -> None:
-        self._reverse = reverse
-        self.keeps_all = keeps_all
+    reverse: bool = False
+    keeps_all: bool = True
+    states: bool = True
 
     def run(
         self, step: Any, elems: Sequence[Any], begin: Any, captured: Any, empty: Sequence[Any]
     ) -> list[Any]:
-        """Return what the steps make; without a beginning the first element is what is made."""
+        """Return the results; without initial states the first element is the first state."""
         rows = list(zip(*map(_items, elems), strict=True))
-        if self._reverse:
+        if not self.states:
+            return _stacked([step(items, captured) for items in rows], empty)
+        if self.reverse:
             rows.reverse()
         states = []
         state = begin
@@ -198,7 +185,7 @@ class _Steps:
             states.append(state)
         if not self.keeps_all:
             return [ops.identity(part) for part in state]
-        return _stacked(states[::-1] if self._reverse else states, empty)
+        return _stacked(states[::-1] if self.reverse else states, empty)
 
 
 def _items(tensor: Any) -> list[Any]:
@@ -217,7 +204,7 @@ def _mapped(
     fn: _Function,
     elems: Any,
     initializer: Any,
-    how: _All | _Steps,
+    how: _Steps,
     back_prop: bool,
 ) -> Any:
     """Draw one operation that runs what a function drew for each element."""
