@@ -5,6 +5,7 @@ Inputs of fewer axes are given axes of size 1 behind the batch's, as in Keras.
 
 from collections.abc import Sequence
 from functools import reduce
+from itertools import zip_longest
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
@@ -126,18 +127,15 @@ def _broadcast(left: Shape, other: Shape) -> Shape:
     """Return the shape that two shapes without the batch axis broadcast to."""
     if len(left) < len(other):
         left, other = other, left
-    shared = len(left) - len(other)
-    sizes = list(left[:shared])
-    for size, its in zip(left[shared:], other, strict=True):
+    sizes: list[int | None] = []
+    for size, its in zip_longest(reversed(left), reversed(other), fillvalue=1):
         if size is None or its is None:
             sizes.append(None)
-        elif 1 in (size, its):
+        elif size == its or 1 in (size, its):
             sizes.append(its if size == 1 else size)
-        elif size == its:
-            sizes.append(size)
         else:
             raise ValueError(f"Inputs have incompatible shapes. Received shapes {left} and {other}")
-    return tuple(sizes)
+    return tuple(reversed(sizes))
 
 
 class Add(Merge):

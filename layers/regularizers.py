@@ -5,6 +5,7 @@ A regularizer is a function from a tensor to a scalar; a layer keeps one beside 
 
 import math
 from collections.abc import Callable, Mapping
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -95,9 +96,7 @@ class L1L2(Regularizer):
             terms.append(ops.multiply(ops.reduce_sum(ops.abs(weight)), self.l1))
         if self.l2:
             terms.append(ops.multiply(ops.reduce_sum(ops.square(weight)), self.l2))
-        if not terms:
-            return ops.zeros((), dtype=weight.dtype)
-        return terms[0] if len(terms) == 1 else ops.add(terms[0], terms[1])
+        return reduce(ops.add, terms) if terms else ops.zeros((), dtype=weight.dtype)
 
 
 class L1(L1L2):

@@ -287,14 +287,11 @@ def _check_connected(nodes: list[Node], inputs: Sequence[SymbolicTensor], output
 def _with_paths(
     structure: Any, path: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], SymbolicTensor]]:
-    if isinstance(structure, dict):
-        for key in structure:
-            yield from _with_paths(structure[key], (*path, str(key)))
-    elif isinstance(structure, list | tuple):
-        for index, part in enumerate(structure):
-            yield from _with_paths(part, (*path, str(index)))
-    else:
+    if not isinstance(structure, dict | list | tuple):
         yield path, structure
+        return
+    for key, part in structure.items() if isinstance(structure, dict) else enumerate(structure):
+        yield from _with_paths(part, (*path, str(key)))
 
 
 def _check_names_differ(callees: list[Any]) -> None:

@@ -75,10 +75,7 @@ class Tracker:
             parts: The parts, each once.
         """
         left = dict(zip(map(id, parts), parts, strict=True))
-        known: list[_Part] = []
-        for key in self._parts:
-            if key in left:
-                known.append(left.pop(key))
+        known = [left.pop(key) for key in self._parts if key in left]
         return [*known, *left.values()]
 
 
