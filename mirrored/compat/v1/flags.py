@@ -25,9 +25,7 @@ class FlagValues:
     """
 
     def __init__(self) -> None:
-        self.__dict__["_defined"] = {}
-        self.__dict__["_values"] = {}
-        self.__dict__["_parsed"] = False
+        vars(self).update(_defined={}, _values={}, _parsed=False)
 
     def define(self, name: str, default: Any, help: str, convert: Callable[[str], Any]) -> None:
         """Add a flag.

@@ -63,14 +63,8 @@ def compute_weighted_loss(
     Raises:
         ValueError: The reduction is none of them, or the weights do not fit.
     """
-    return _lost(
-        lambda values: values,
-        (losses,),
-        weights,
-        scope or "weighted_loss",
-        loss_collection,
-        reduction,
-    )
+    name = scope or "weighted_loss"
+    return _lost(lambda values: values, (losses,), weights, name, loss_collection, reduction)
 
 
 def _lost(

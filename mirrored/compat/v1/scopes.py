@@ -65,12 +65,9 @@ _scopes: ContextVar[dict[Graph, VariableScope] | None] = ContextVar(
 def get_variable_scope() -> VariableScope:
     """Return the current variable scope of the default graph."""
     graph = get_default_graph()
-    scope = (_scopes.get() or {}).get(graph)
+    scope: VariableScope | None = (_scopes.get() or {}).get(graph, graph.outermost_scope)
     if scope is None:
-        kept = graph.outermost_scope
-        if kept is None:
-            kept = graph.outermost_scope = VariableScope("", False, None, None, "float32", "")
-        scope = kept
+        scope = graph.outermost_scope = VariableScope("", False, None, None, "float32", "")
     return scope
 
 
