@@ -254,7 +254,7 @@ class RandomRotation(_RandomAffine):
         data_format: str | None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
-        bounds = _overlapping(factor, -1, 1)
+        bounds = _overlapping(factor, -1)
         super().__init__(fill_mode, interpolation, seed, fill_value, data_format, **options)
         self.factor = bounds
 
@@ -269,31 +269,27 @@ class RandomRotation(_RandomAffine):
         return _rows(cosine, -sine, shift_x, sine, cosine, shift_y)
 
 
-def _overlapping(factor: Any, least: float, most: float) -> tuple[float, float]:
+def _overlapping(factor: Any, least: float) -> tuple[float, float]:
     """Return the bounds that a factor stands for, of which a pair may be beyond limits in part.
 
     Args:
         factor: Two numbers, or the absolute value of both; None: 0.
-        least: The lower limit, which one number has for its lower bound, too.
-        most: The upper one.
+        least: The lower limit, which one number has for its lower bound, too. The upper one is 1.
 
     Raises:
         ValueError: It is neither, or beyond.
     """
     factor = factor or 0.0
     if isinstance(factor, tuple | list):
-        holds = len(factor) == 2 and factor[0] <= most and factor[1] >= least
-    else:
-        holds = isinstance(factor, int | float) and least <= factor <= most
-    if not holds:
-        raise ValueError(
-            "The `factor` argument should be a number (or a list of two numbers) in the range "
-            f"[{least}, {most}]. Received: factor={factor}"
-        )
-    if isinstance(factor, tuple | list):
-        low, high = sorted(factor)
-        return low, high
-    return max(-abs(factor), least), abs(factor)
+        if len(factor) == 2 and factor[0] <= 1 and factor[1] >= least:
+            low, high = sorted(factor)
+            return low, high
+    elif isinstance(factor, int | float) and least <= factor <= 1:
+        return max(-abs(factor), least), abs(factor)
+    raise ValueError(
+        "The `factor` argument should be a number (or a list of two numbers) in the range "
+        f"[{least}, 1]. Received: factor={factor}"
+    )
 
 
 class RandomZoom(_RandomAffine):
@@ -365,7 +361,7 @@ class _RandomColors(_RandomLayer):
         data_format: str | None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
-        bounds = _overlapping(factor, self._least, 1)
+        bounds = _overlapping(factor, self._least)
         values = self._checked_range(value_range)
         super().__init__(seed, data_format, **options)
         self.factor = bounds
