@@ -126,7 +126,12 @@ def public_module(
     """
     home = sys.modules[module]
     names = LateNames(module, late or {})
-    there = [name for name, value in vars(home).items() if _is_defined_in(module, name, value)]
+    there = [
+        name
+        for name, value in vars(home).items()
+        if isinstance(value, type | FunctionType)
+        and (value.__module__, value.__qualname__) == (module, name)
+    ]
     seen = {
         name
         for name in (*there, *names, *constants)
@@ -165,13 +170,6 @@ def public_module(
     # From a package Python imports names that are not there as modules, and so asks finders.
     vars(home).setdefault("__path__", [])
     _homes[module] = tensorflow
-
-
-def _is_defined_in(module: str, name: str, value: object) -> bool:
-    """Return whether a value is the class or the function that a module defines under a name."""
-    if not isinstance(value, type | FunctionType):
-        return False
-    return (value.__module__, value.__qualname__) == (module, name)
 
 
 class _AbsentModules:

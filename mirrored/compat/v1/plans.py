@@ -167,7 +167,7 @@ class Plan:
             if isinstance(leaf, Operation):
                 targets.append(leaf.node.outputs[0])
                 self._wanted.append(False)
-                self._takes.append(_nothing)
+                self._takes.append(lambda _: None)
                 continue
             first = sum(self._wanted)
             parts = leaf.fetched
@@ -299,10 +299,6 @@ def _is_run_by_python(operations: Sequence[Operation], placement: Placement) -> 
         return True
     looks = not types.isdisjoint(_LOOK_AT_VALUES)
     return looks and any(is_offloaded(placement.device_of(op).backend) for op in operations)
-
-
-def _nothing(_: Any) -> None:
-    return None
 
 
 def _part_of(leaf: Any, start: int, end: int) -> Callable[[Sequence[Any]], Any]:

@@ -315,12 +315,8 @@ def _structured(fetches: Any, part: Callable[[Any], Any]) -> Callable[[list[Any]
     if not isinstance(fetches, list | tuple | dict):
         return itemgetter(0)
     if type(fetches) is list and not any(isinstance(e, list | tuple | dict) for e in fetches):
-        return _itself
+        return lambda values: values
     return lambda values: part(iter(values))
-
-
-def _itself(values: list[Any]) -> list[Any]:
-    return values
 
 
 def _frozen(fetches: Any) -> Any:
