@@ -229,8 +229,13 @@ class Plan:
         ]
 
     def _check_shapes(self, sources: Sequence[Any]) -> None:
+        """Raise ValueError where an array is of no shape that its tensor can have."""
         for tensor, array in zip(self._named, sources, strict=False):
-            _check_shape(tensor, array)
+            if not TensorShape(tensor._shape).is_compatible_with(array.shape):
+                raise ValueError(
+                    f"Cannot feed value of shape {array.shape} for Tensor {tensor.name}, which has "
+                    f"shape {tensor._text}"
+                )
 
     def _first(self, sources: Sequence[Any]) -> list[Any]:
         """Return the results for shapes that none was recorded for."""
@@ -361,15 +366,6 @@ def as_fed(tensor: Tensor, value: Any) -> Any:
             "type (e.g. int64), or convert the value."
         )
     return array
-
-
-def _check_shape(tensor: Tensor, array: Any) -> None:
-    """Raise ValueError where an array is of no shape that a tensor can have."""
-    if not TensorShape(tensor._shape).is_compatible_with(array.shape):
-        raise ValueError(
-            f"Cannot feed value of shape {array.shape} for Tensor {tensor.name}, which has shape "
-            f"{tensor._text}"
-        )
 
 
 def part_between(
