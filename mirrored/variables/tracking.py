@@ -75,7 +75,10 @@ class Tracker:
             parts: The parts, each once.
         """
         left = dict(zip(map(id, parts), parts, strict=True))
-        known = [left.pop(key) for key in self._parts if key in left]
+        known: list[_Part] = []
+        for key in self._parts:  # Each `fit` asks: a comprehension would be a call.
+            if key in left:
+                known.append(left.pop(key))
         return [*known, *left.values()]
 
 
