@@ -217,8 +217,12 @@ def writer_of(path: PathLike) -> Callable[[], bool]:
     """Return what says at any time whether `writes_to` returns True; all call this function."""
     name = os.fspath(path)
     if not trains_together() or of_writer(name, "the path of a file") != name:
-        return lambda: True
+        return _always
     return writes
+
+
+def _always() -> bool:  # What callbacks have of it is pickled with them.
+    return True
 
 
 def of_writer(value: _Value, what: str) -> _Value:
