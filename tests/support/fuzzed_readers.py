@@ -66,7 +66,7 @@ FORMATS = {
     "checkpoint": Format(
         *("", TENSORS, mr.train.Checkpoint.write),
         lambda owner, path: owner.restore(path).expect_partial() and None,
-        lambda owner: collect(find_parts(owner.held())).tensors,
+        lambda owner: collect(find_parts(owner.held()))[0],
     ),
     "h5": Format(
         *(".weights.h5", HDF5, lambda owner, path: owner.model.save_weights(path)),
