@@ -194,8 +194,13 @@ def _mean_grad(xp: Any, out: Any, g: Any, *, sizes: Shape, workspace: Any, **att
 # ---------------------------------------------------------------------------- the ops
 
 
+def _rank(name: str) -> int:
+    """Return the number of axes of an op's inputs."""
+    return 5 if "3D" in name else 4
+
+
 def _infer_pooled(name: str, x: TensorSpec, **attrs: Any) -> TensorSpec:
-    check_rank(name, "input", x, len(attrs["window"]) + 2)
+    check_rank(name, "input", x, _rank(name))
     counts = (axis.windows for axis in _axes(name, x.shape, **attrs))
     return TensorSpec((x.shape[0], *counts, x.shape[-1]), x.dtype)
 
@@ -217,7 +222,7 @@ def _infer_max_grad_grad(
 
 
 def _infer_mean_grad(name: str, g: TensorSpec, *, sizes: Shape, **attrs: Any) -> TensorSpec:
-    check_rank(name, "out_backprop", g, len(sizes) + 2)
+    check_rank(name, "out_backprop", g, _rank(name))
     x = TensorSpec((g.shape[0], *sizes, g.shape[-1]), g.dtype)
     _check_shape(name, g, _infer_pooled(name, x, **attrs))
     return x

@@ -112,7 +112,7 @@ def test_integers() -> None:
     "op, shapes, more, text",
     [
         (MAX, ((4, 4, 1),), {}, "input must be 4-dimensional: [4,4,1]"),
-        (MEAN_3D, ((1, 4, 4, 1),), {"window": (2, 2, 2)}, "input must be 5-dimensional: [1,4,4,1]"),
+        (MEAN_3D, ((1, 4, 4, 1),), {}, "input must be 5-dimensional: [1,4,4,1]"),
         (
             MEAN,
             ((1, 1, 4, 1),),
