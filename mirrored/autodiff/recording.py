@@ -25,7 +25,7 @@ _warnings: Counter[str] = Counter()
 class Recording:
     """The ops that one tape follows; `GradientTape` explains the arguments."""
 
-    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+    def __init__(self, persistent: bool, watch_accessed_variables: bool) -> None:
         self._persistent = persistent
         self._watch_variables = watch_accessed_variables
         self._nodes: list[Node] = []

@@ -10,12 +10,13 @@ from mirrored.program.dataflow import Graph, Node, Value
 from mirrored.program.kernel_calls import Call, make_loop
 from mirrored.program.kernel_fusion import Readers
 
-# Elements from which on a loop is compiled, or calls of NumPy in its place, which no fewer nodes
-# have. It saves 2 us a step or more then, and a compiler takes 0.1 s, once for all processes.
+# A loop is compiled from so many elements on, or from so many calls of NumPy on that it replaces:
+# it saves 2 us a step or more then, and a compiler takes 0.1 s, once for all processes.
 COMPILED_FROM = 1 << 13
-_CALLS_FROM, _NODES_FROM = 8, 6
+_CALLS_FROM = 8
+_NODES_FROM = 6  # Fewer small nodes are not looked at: few of them take two calls or more.
 _MOST_NODES = 64
-# One call of NumPy is one pass already, but it takes its time for each row that is no longer.
+# A single call of NumPy is one pass already, but slow where rows have no more elements than this.
 _SHORT_ROW = 256
 # How many inputs of an op are read, where that is fewer than it has: a program keeps zeros of Relu.
 _READ = {"Relu": 1}
@@ -63,7 +64,7 @@ def columns_of_sum(node: Node) -> int:
         return 0
     shape, axes = node.inputs[0].spec.shape, sorted(node.attrs["axis"])
     rows, columns = math.prod(shape[: len(axes)]), math.prod(shape[len(axes) :])
-    # NumPy adds what is all in one column, or in one row, in another order.
+    # NumPy adds a single column in another order, and copies a single row.
     return columns if axes == [*range(len(axes))] and rows > 1 and columns > 1 else 0
 
 
@@ -71,6 +72,19 @@ def loop_size(node: Node) -> int:
     """Return how many elements a loop would compute for a node."""
     is_sum = node.op.name in SUMS and columns_of_sum(node)
     return (node.inputs[0] if is_sum else node.output).size
+
+
+def loop_start(nodes: Sequence[Node], position: int) -> int:
+    """Return the position of the first node that one loop may compute with a node.
+
+    Args:
+        nodes: Nodes in the order in which they run.
+        position: The node's position.
+    """
+    start, size = position, loop_size(nodes[position])
+    while start > max(position - _MOST_NODES + 1, 0) and loop_size(nodes[start - 1]) == size:
+        start -= 1
+    return start
 
 
 class _Loop:

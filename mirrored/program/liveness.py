@@ -7,7 +7,7 @@ the old value afterwards.
 
 from typing import Any
 
-from mirrored.program.compiled_groups import columns_of_sum, loop_size
+from mirrored.program.compiled_groups import columns_of_sum, loop_start
 from mirrored.program.dataflow import SHARED, Graph, Node, Value
 from mirrored.program.schedule import FusedGroup, Guard, Kernels, Phase, Schedule, nodes_of
 
@@ -133,10 +133,7 @@ class Liveness:
         nodes = self.together.get(node, [node]) if group is None else group.nodes
         position = self.position[nodes[0]]
         if columns_of_sum(node) and node.device.backend.host_readable:
-            # A loop adds to a sum while it computes what comes before.
-            size = loop_size(node)
-            while position and loop_size(self.nodes[position - 1]) == size:
-                position -= 1
+            return loop_start(self.nodes, position)  # It is added to while others are computed.
         return position
 
     def is_local(self, node: Node) -> bool:

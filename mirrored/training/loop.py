@@ -203,7 +203,7 @@ def _train(
                 return span.count, None
         except NonFiniteLossError as error:
             return means.steps - first, error
-        except Exception as error:  # Other workers hear of the step.
+        except Exception as error:  # Other workers are sent the step, too.
             vars(error).setdefault("training_step", where(means.steps - first - done))
             raise
     return done, None

@@ -72,7 +72,7 @@ def measure(workers: Workers, nbytes: Sequence[int], *, turns: int = 7) -> Itera
 
     Example:
         >>> from mirrored.workers.worker import Workers
-        >>> [(each.elements, each.wrong) for each in measure(Workers(), [64, 400])]
+        >>> [(row.elements, row.wrong) for row in measure(Workers(), [64, 400])]
         [(16, 0), (100, 0)]
     """
     for size in nbytes:

@@ -85,8 +85,8 @@ def test_the_largest_passes_over_nan(window: Any, expected: Any) -> None:
 
 
 def test_the_mean_has_nan_where_one_of_its_elements_is() -> None:
-    found = pooled(MEAN, [[NAN, 1.0, 2.0], [INF, 3.0, -2.0]], (2, 2))
-    np.testing.assert_array_equal(found, [[NAN, 1.0]])
+    mean = pooled(MEAN, [[NAN, 1.0, 2.0], [INF, 3.0, -2.0]], (2, 2))
+    np.testing.assert_array_equal(mean, [[NAN, 1.0]])
 
 
 def test_the_first_of_equal_elements_gets_the_gradient() -> None:

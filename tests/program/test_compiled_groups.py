@@ -1,5 +1,6 @@
 """What is compiled for the host has the bits of NumPy's calls, whatever the shapes and the rule."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +9,10 @@ import pytest
 
 import mirrored as mr
 from mirrored import layers, ops
+from mirrored.devices import place
+from mirrored.ops.spec import TensorSpec
+from mirrored.program.compiled_groups import loop_start
+from mirrored.program.dataflow import Node, Value
 
 RULES: dict[str, Callable[[], Any]] = {
     "SGD": lambda: mr.optim.SGD(0.1),
@@ -151,6 +156,18 @@ def test_sums(
         assert bits(results) == bits([np.add.reduce(y, axes), mean, y - mean])
     assert any(text.count("] += v") == 2 for text in compiled) == joins
     assert all(kernel.function for kernel in compiled.values())
+
+
+@pytest.mark.parametrize(("count", "start"), [(3, 0), (100, 37)])
+def test_a_sum_begins_with_its_loop(count: int, start: int) -> None:
+    """A loop has 64 nodes at the most, however many of their size run before a sum."""
+    device = place("Sum", ("CPU",))
+    values = [Value(TensorSpec((3, 4), np.dtype("float32")), device) for _ in range(count + 1)]
+    nodes = [Node(ops.OPS["Neg"], (x,), {}, y, 0) for x, y in itertools.pairwise(values)]
+    total = Value(TensorSpec((4,), np.dtype("float32")), device)
+    attrs = {"axis": (0,), "keepdims": False}
+    nodes.append(Node(ops.OPS["Sum"], values[-1:], attrs, total, 0))
+    assert loop_start(nodes, count) == start
 
 
 @pytest.mark.parametrize("count", [3, 8])

@@ -140,12 +140,12 @@ def placeholder(
         ...     session.run(x * 2.0, feed_dict={x: [1.0, 2.0]})
         array([2., 4.], dtype=float32)
     """
+    name = name or "Placeholder"
     result = Tensor(sizes_of(shape), as_dtype(dtype), "")
-    return (
-        get_default_graph()
-        .draw(_never, kind="Placeholder", name=name or "Placeholder", results=result, asks_run=True)
-        .outputs[0]
+    operation: Operation = get_default_graph().draw(
+        _never, kind="Placeholder", name=name, results=result, asks_run=True
     )
+    return operation.outputs[0]
 
 
 def _never() -> Any:
