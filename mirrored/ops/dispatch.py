@@ -34,6 +34,17 @@ _ALIKE = frozenset(
 _MOVES = frozenset(("BroadcastTo", "ConcatV2", "Pack", "StridedSlice", "Transpose"))
 
 
+class _Moving:
+    """What these compute with: NumPy, but for copies by assignment, in half the time."""
+
+    concatenate = staticmethod(np.concatenate)
+    stack = staticmethod(np.stack)
+
+    @staticmethod
+    def copyto(target: Any, source: Any) -> None:
+        target[...] = source
+
+
 class _Plan:
     """What is the same in all calls of an op with such inputs and attributes.
 
@@ -216,6 +227,7 @@ def _run(
     storage = device.allocate(spec.shape, spec.dtype)
     args[1] = storage.array
     if plan.bare:
+        args[0] = _Moving
         kernel(*args, **attrs)
     elif workspace_of is None:
         backend.call(kernel, args, attrs)

@@ -50,13 +50,13 @@ def _infer_slice(x: TensorSpec, *, index: tuple[Any, ...]) -> TensorSpec:
     return TensorSpec((*shape, *x.shape[axis:]), x.dtype)
 
 
-def _as_view(index: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return an index that gives a view where integers alone would give a copy of a number."""
-    return index if Ellipsis in index else (*index, ...)
+def _view(x: Any, index: tuple[Any, ...], ndim: int) -> Any:
+    """Return a view of an array; integers alone would give a copy of a number."""
+    return x[index if ndim or Ellipsis in index else (*index, ...)]
 
 
 def _slice(xp: Any, out: Any, x: Any, *, index: tuple[Any, ...]) -> None:
-    xp.copyto(out, x[_as_view(index)])
+    xp.copyto(out, _view(x, index, out.ndim))
 
 
 def _grad_slice(call: OpCall, g: Tensor) -> Grads:
@@ -65,7 +65,7 @@ def _grad_slice(call: OpCall, g: Tensor) -> Grads:
 
 def _slice_grad(xp: Any, out: Any, g: Any, *, index: tuple[Any, ...], shape: Shape) -> None:
     xp.copyto(out, 0, casting="unsafe")
-    xp.copyto(out[_as_view(index)], g)
+    xp.copyto(_view(out, index, g.ndim), g)
 
 
 STRIDED_SLICE = define_op(
@@ -92,7 +92,7 @@ def _infer_update(x: TensorSpec, part: TensorSpec, *, index: tuple[Any, ...]) ->
 
 def _update(xp: Any, out: Any, x: Any, part: Any, *, index: tuple[Any, ...]) -> None:
     xp.copyto(out, x)
-    xp.copyto(out[_as_view(index)], part)
+    xp.copyto(_view(out, index, part.ndim), part)
 
 
 # Of what is assigned no gradient is asked.
@@ -112,6 +112,7 @@ def indexed(x: Any, index: Any) -> Tensor:
         if type(index) is int and shape and -shape[0] <= index < shape[0]:  # All have one plan.
             return execute(STRIDED_SLICE, (x,), {"index": items}, (STRIDED_SLICE, x._spec, int))
         signature: list[Any] = [STRIDED_SLICE, x._spec]
+        has_hash = True
         for item in items:
             kind = type(item)
             if kind is slice:
@@ -119,12 +120,14 @@ def indexed(x: Any, index: Any) -> Tensor:
                 if not (type(start) in _BOUNDS and type(stop) in _BOUNDS and type(step) in _BOUNDS):
                     break
                 signature += (slice, start, stop, step)
+                has_hash = False
             elif kind in _ITEMS:
                 signature.append(item)
             else:
                 break
         else:
-            return execute(STRIDED_SLICE, (x,), {"index": Index(items)}, tuple(signature))
+            attrs = {"index": items if has_hash else Index(items)}
+            return execute(STRIDED_SLICE, (x,), attrs, tuple(signature))
     if is_mask(index):
         return operators["boolean_mask"](x, index)
     return STRIDED_SLICE(x, index=index_items(index))
