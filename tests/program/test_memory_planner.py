@@ -137,6 +137,16 @@ def test_writes(in_place: bool, write: Any, record: Any, check_plan: Any) -> Non
         np.testing.assert_array_equal(recorded_one.numpy(), eager.numpy())
 
 
+def test_one_element_is_not_written_over(record: Any, check_plan: Any) -> None:
+    """NumPy takes longer there."""
+    counter = mr.Variable([1.0])
+    recorded = record(lambda x: [counter.assign_add(x) * 1.0], [np.ones(1, np.float32)])
+    check_plan(recorded.graph)
+    assert planned(recorded.graph).commits
+    recorded(np.ones(1, np.float32))
+    assert counter.numpy() == [2.0]
+
+
 def test_what_another_replica_reads_is_not_overwritten_beside_it(
     record: Any, as_replica: Callable[[int], Any], check_plan: Any
 ) -> None:
