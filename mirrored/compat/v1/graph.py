@@ -50,7 +50,7 @@ class Graph:
         self.seed: int | None = None
         # What programs get again by its name, and the scopes in which they ask for it.
         self.variables_by_name: dict[str, Any] = {}
-        self.variable_scope_counts: dict[str, int] = {}
+        self.default_scope_names: set[str] = set()
         self.outermost_scope: Any = None
         # The number of datasets, from which their draws follow.
         self.dataset_count = 0
@@ -86,12 +86,8 @@ class Graph:
             raise TypeError(f"Operation names are strings (or similar), not {type(name).__name__}.")
         if name in self._tensors:
             raise ValueError(f"Name {name!r} appears to refer to a Tensor, not a Operation.")
-        return self.operation(name, KeyError)
-
-    def operation(self, name: str, error: type[Exception]) -> Operation:
-        """Return the operation of a name, or raise an error of a class."""
         if name not in self._operations:
-            raise error(f"The name {name!r} refers to an Operation not in the graph.")
+            raise KeyError(f"The name {name!r} refers to an Operation not in the graph.")
         return self._operations[name]
 
     def get_tensor_by_name(self, name: str) -> Tensor:
@@ -104,10 +100,6 @@ class Graph:
         """
         if not isinstance(name, str):
             raise TypeError(f"Tensor names are strings (or similar), not {type(name).__name__}.")
-        return self.tensor(name, KeyError)
-
-    def tensor(self, name: str, error: type[Exception]) -> Tensor:
-        """Return the tensor of a name, or raise an error of a class where there is none."""
         if name in self._tensors:
             return self._tensors[name]
         operation, colon, number = name.partition(":")
@@ -125,7 +117,7 @@ class Graph:
         if operation in self._operations:
             count = len(self._operations[operation].outputs)
             there = f"exists but only has {count} outputs"
-        raise error(
+        raise KeyError(
             f"The name {name!r} refers to a Tensor which does not exist. The operation, "
             f"{operation!r}, {there}."
         )
@@ -140,8 +132,8 @@ class Graph:
         """
         if isinstance(value, str):
             if ":" in value or not operations:
-                return self.tensor(value, KeyError)
-            return self.operation(value, KeyError)
+                return self.get_tensor_by_name(value)
+            return self.get_operation_by_name(value)
         wanted = "a Tensor or Operation" if operations else "a Tensor"
         if not isinstance(value, (Tensor, Operation) if operations else Tensor):
             advice = _advice_on(value)
@@ -164,23 +156,13 @@ class Graph:
         self._used[f"{key}_{count}"] = 1
         return f"{whole}_{count}"
 
-    @property
-    def open_scope(self) -> str:
-        """The name scope that is open, with a slash behind it; empty outside of all."""
-        return f"{self._scope}/" if self._scope else ""
-
     @contextmanager
     def name_scope(self, name: str | None) -> Iterator[str]:
         """Return a context that prefixes the names of operations, and yields the prefix."""
-        if name and name.endswith("/"):
-            inner = name[:-1]
-        elif name:
-            pattern = _LATER_NAME if self._scope else _NAME
-            if not pattern.fullmatch(name):
-                raise _not_a_name(name, "" if self._scope else "root ")
-            inner = self.unique_name(name)
+        if name and not name.endswith("/"):
+            inner = self.unique_name(self._checked_name(name))
         else:
-            inner = ""
+            inner = (name or "")[:-1]
         outer, self._scope = self._scope, inner
         try:
             yield f"{inner}/" if inner else ""
@@ -312,8 +294,12 @@ class Graph:
 
     def _checked_name(self, name: str) -> str:
         whole = name.rstrip("/") if name.endswith("/") else name
-        if not (_LATER_NAME if self._scope else _NAME).fullmatch(whole):
-            raise _not_a_name(whole, "" if self._scope else "root ")
+        pattern, root = (_LATER_NAME, "") if self._scope else (_NAME, "root ")
+        if not pattern.fullmatch(whole):
+            raise ValueError(
+                f"'{whole}' is not a valid {root}scope name. A {root}scope name has to match the "
+                f"following pattern: ^{pattern.pattern}$"
+            )
         return whole
 
     def name_tensor(self, name: str, tensor: Tensor) -> None:
@@ -344,13 +330,6 @@ def _tensor(symbolic: SymbolicTensor) -> Tensor:
     tensor = Tensor(symbolic._shape, symbolic._dtype, "")
     tensor.known = symbolic.known
     return tensor
-
-
-def _not_a_name(name: str, root: str) -> ValueError:
-    return ValueError(
-        f"'{name}' is not a valid {root}scope name. A {root}scope name has to match the following "
-        f"pattern: ^{(_NAME if root else _LATER_NAME).pattern}$"
-    )
 
 
 # The graph of programs that make none; and those that are entered, in each context.
@@ -486,8 +465,8 @@ def results_for(function: Callable[..., Any], args: Any, kwargs: dict[str, Any],
     Raises:
         ValueError: How many tensors it returns depends on the number of axes.
     """
-    tensors = placeholders((args, kwargs))
-    unknown = list(dict.fromkeys(tensor for tensor in tensors if _is_unknown(tensor)))
+    tensors: list[Any] = placeholders((args, kwargs))
+    unknown = list(dict.fromkeys(tensor for tensor in tensors if tensor._shape is None))
     if not unknown:
         return results_of(function, args, kwargs, name)
     results: list[Any] = []
@@ -527,10 +506,6 @@ def _with(known: dict[Any, Tensor], structure: Any) -> Any:
     return _nest.map_structure(
         lambda leaf: known.get(leaf, leaf) if isinstance(leaf, Tensor) else leaf, structure
     )
-
-
-def _is_unknown(tensor: Any) -> bool:
-    return tensor._shape is None
 
 
 def _common(*results: Any) -> Tensor:

@@ -6,7 +6,6 @@ Tensors are placeholders of `mirrored.graph`, and operations what its nodes call
 import copyreg
 from collections import deque
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, NoReturn
 
 import numpy as np
@@ -79,11 +78,9 @@ class Operation:
     @property
     def inputs(self) -> tuple["Tensor", ...]:
         """The tensors that it is computed from."""
-        return tuple(
-            item
-            for item in placeholders((self.node.args[2:], self.node.kwargs, self.node.args[1]))
-            if isinstance(item, Tensor)
-        )
+        _, shown, *args = self.node.args
+        tensors: list[Any] = placeholders((args, self.node.kwargs, shown))
+        return tuple(tensors)
 
     @property
     def outputs(self) -> list["Tensor"]:
@@ -172,8 +169,8 @@ class Tensor(SymbolicTensor):
     @property
     def op(self) -> Operation:
         """The operation that computes it."""
-        operation: Any = self.node.callee
-        return operation  # type: ignore[no-any-return]
+        operation: Operation = self.node.callee  # type: ignore[assignment]
+        return operation
 
     @property
     def graph(self) -> Any:
@@ -230,21 +227,18 @@ class Tensor(SymbolicTensor):
         return [op for op in self.graph.get_operations() if self in op.inputs]
 
     def __len__(self) -> NoReturn:
-        self._ask(super().__len__)
         raise TypeError(
             f"len is not well defined for a symbolic Tensor ({self.name}). Please call `x.shape` "
             "rather than `len(x)` for shape information."
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
-        self._ask(super().__array__)
         raise NotImplementedError(
             f"Cannot convert a symbolic tf.Tensor ({self.name}) to a numpy array. Run it in a "
             "session, and use the value that it returns."
         )
 
     def _scalar(self) -> NoReturn:
-        self._ask(super()._scalar)
         raise TypeError(
             f"A symbolic tf.Tensor ({self.name}) is not a number. Run it in a session, and use "
             "the value that it returns."
@@ -256,19 +250,14 @@ class Tensor(SymbolicTensor):
             "`session.run(tensor)`."
         )
 
-    def _ask(self, ask: Callable[[], Any]) -> None:
-        """Let the library itself learn that there is no value, where it is who asks."""
-        with suppress(TypeError, ValueError, NotImplementedError):
-            ask()
-
     def __bool__(self) -> NoReturn:
-        _refuse("Using a symbolic `tf.Tensor` as a Python `bool`", super().__bool__)
+        raise _refused("Using a symbolic `tf.Tensor` as a Python `bool`")
 
     def __ne__(self, other: object) -> bool:
         return self is not other  # As `==`; `tf.not_equal` compares elements.
 
     def __iter__(self) -> Iterator[Any]:
-        _refuse("Iterating over a symbolic `tf.Tensor`", super().__iter__)
+        raise _refused("Iterating over a symbolic `tf.Tensor`")
 
     @property
     def _text(self) -> str:
@@ -326,10 +315,7 @@ def value_by_now(tensor: Any, value: Any) -> Any:
     return run.latest(tensor.variable(run.fed), value) if isinstance(tensor, Tensor) else value
 
 
-def _refuse(action: str, ask: Callable[[], Any]) -> NoReturn:
-    """Raise, unless the library itself asks, which then learns that there is no value."""
-    with suppress(TypeError, NotImplementedError):
-        ask()
-    raise OperatorNotAllowedInGraphError(
+def _refused(action: str) -> OperatorNotAllowedInGraphError:
+    return OperatorNotAllowedInGraphError(
         f"{action} is not allowed. Run it in a session, and use the value that it returns."
     )

@@ -1,5 +1,6 @@
 """Variables by their names: `get_variable`, and the scopes that say whether they are shared."""
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -135,10 +136,10 @@ def variable_scope(
         added = name_or_scope or _unique(graph, outer.name, str(default_name))
         whole, base = (f"{outer.name}/{added}" if outer.name else added), outer
         if name_or_scope is None:
-            graph.variable_scope_counts[whole] = 1
+            graph.default_scope_names.add(whole)
     # Scopes inside one that shares do so too.
     shared = reuse or outer.reuse or (base.reuse if reuse is None else False)
-    name = added if auxiliary_name_scope else graph.open_scope
+    name = added if auxiliary_name_scope else f"{graph.get_name_scope()}/"
     with drawing_into(graph), graph.name_scope(name) as opened:
         scope = VariableScope(
             whole,
@@ -154,12 +155,9 @@ def variable_scope(
 
 def _unique(graph: Graph, outer: str, name: str) -> str:
     """Return a name that no scope of a default name has, beside those that are open."""
-    count = 0
-    while True:
-        tried = f"{name}_{count}" if count else name
-        if (f"{outer}/{tried}" if outer else tried) not in graph.variable_scope_counts:
-            return tried
-        count += 1
+    names = (f"{name}_{count}" if count else name for count in itertools.count())
+    taken = graph.default_scope_names
+    return next(tried for tried in names if (f"{outer}/{tried}" if outer else tried) not in taken)
 
 
 def get_variable(
