@@ -1,10 +1,11 @@
 """Functions of functions: `map_fn`, `scan` and the folds, whose functions draw into the graph.
 
-A run computes what they drew once for each element, and a recorded one is unrolled.
+A run calls the eager function of the same name with what they drew; a recorded one is unrolled.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from mirrored import _nest, ops
 from mirrored._types import Nest, TensorLike
@@ -12,7 +13,8 @@ from mirrored.compat.v1.control_flow import Branch, flowing, loop_variable
 from mirrored.compat.v1.graph import graph_of
 from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.compat.v1.sources import converted
-from mirrored.ops.spec import as_dtype
+from mirrored.control_flow import mapping
+from mirrored.ops.spec import TensorSpec, as_dtype
 
 _Function = Callable[..., Any]
 
@@ -61,7 +63,7 @@ def map_fn(
         return results
 
     _checked(fn)
-    return _mapped("MapFn", name or "map", checked, elems, None, _Steps(states=False), back_prop)
+    return _mapped("MapFn", name or "map", checked, elems, None, mapping.map_fn, back_prop)
 
 
 def scan(
@@ -92,8 +94,8 @@ def scan(
         TypeError: `fn` cannot be called.
         ValueError: It returns another number of tensors than it is given.
     """
-    steps = _Steps(reverse)
-    return _mapped("Scan", name or "scan", _checked(fn), elems, initializer, steps, back_prop)
+    eager = partial(mapping.scan, reverse=reverse)
+    return _mapped("Scan", name or "scan", _checked(fn), elems, initializer, eager, back_prop)
 
 
 def foldl(
@@ -106,8 +108,8 @@ def foldl(
     name: str | None = None,
 ) -> Any:
     """Return the last result of `scan`."""
-    steps = _Steps(keeps_all=False)
-    return _mapped("Foldl", name or "foldl", _checked(fn), elems, initializer, steps, back_prop)
+    eager = mapping.foldl
+    return _mapped("Foldl", name or "foldl", _checked(fn), elems, initializer, eager, back_prop)
 
 
 def foldr(
@@ -120,8 +122,8 @@ def foldr(
     name: str | None = None,
 ) -> Any:
     """Return the last result of a `scan` that starts with the last element."""
-    steps = _Steps(reverse=True, keeps_all=False)
-    return _mapped("Foldr", name or "foldr", _checked(fn), elems, initializer, steps, back_prop)
+    eager = mapping.foldr
+    return _mapped("Foldr", name or "foldr", _checked(fn), elems, initializer, eager, back_prop)
 
 
 def _checked(fn: Any) -> Any:
@@ -153,61 +155,17 @@ def _is_list(structure: Any) -> bool:
     return isinstance(structure, list | tuple | dict)
 
 
-class _Steps(NamedTuple):
-    """How a function is applied to elements, one step per element.
-
-    Attributes:
-        reverse: Whether the steps begin with the last element.
-        keeps_all: Whether the results of all steps are returned, or those of the last one.
-        states: Whether each step takes the results of the step before, in addition to its element.
-    """
-
-    reverse: bool = False
-    keeps_all: bool = True
-    states: bool = True
-
-    def run(
-        self, step: Any, elems: Sequence[Any], begin: Any, captured: Any, empty: Sequence[Any]
-    ) -> list[Any]:
-        """Return the results; without initial states the first element is the first state."""
-        rows = list(zip(*map(_items, elems), strict=True))
-        if not self.states:
-            return _stacked([step(items, captured) for items in rows], empty)
-        if self.reverse:
-            rows.reverse()
-        states = []
-        state = begin
-        if begin is None:
-            state, rows = list(rows[0]), rows[1:]
-            states = [state]
-        for items in rows:
-            state = step([*state, *items], captured)
-            states.append(state)
-        if not self.keeps_all:
-            return [ops.identity(part) for part in state]
-        return _stacked(states[::-1] if self.reverse else states, empty)
-
-
-def _items(tensor: Any) -> list[Any]:
-    return list(ops.unstack(tensor)) if tensor.shape[0] else []
-
-
-def _stacked(rows: Sequence[Sequence[Any]], empty: Sequence[Any]) -> list[Any]:
-    if rows:
-        return [ops.stack(list(column)) for column in zip(*rows, strict=True)]
-    return [ops.zeros((0, *(size or 0 for size in e._shape or ())), e._dtype) for e in empty]
-
-
 def _mapped(
     kind: str,
     name: str,
     fn: _Function,
     elems: Any,
     initializer: Any,
-    how: _Steps,
+    eager: _Function,
     back_prop: bool,
 ) -> Any:
     """Draw one operation that runs what a function drew for each element."""
+    has_states, keeps_all = kind != "MapFn", kind in ("MapFn", "Scan")
     graph = graph_of(elems, initializer)
     with graph.as_default(), graph.name_scope(name) as scope:
         inputs = [converted(leaf, name="elems") for leaf in _nest.flatten(elems)]
@@ -219,14 +177,14 @@ def _mapped(
             items = [loop_variable(graph, (e._shape or ())[1:], e._dtype) for e in inputs]
             called = [_nest.pack_like(elems, items)]
             states: list[Tensor] = []
-            if how.states:
+            if has_states:
                 like = elems if initializer is None else initializer
                 first = [(e._shape, e._dtype) for e in (items if begin is None else begin)]
                 states = [loop_variable(graph, *pair) for pair in first]
                 called.insert(0, _nest.pack_like(like, states))
             structure = fn(*called)
             outputs = [converted(leaf) for leaf in _nest.flatten(structure)]
-            if how.states and len(outputs) != len(states):
+            if has_states and len(outputs) != len(states):
                 raise ValueError(
                     f"`fn` must return tensors like its first argument: {len(states)} tensors. "
                     f"Received: {len(outputs)}."
@@ -234,11 +192,18 @@ def _mapped(
             step = Branch(start, [*states, *items], outputs)
         count = inputs[0]._shape[:1] if inputs[0]._shape else (None,)
 
-        def run(elems: Any, begin: Any, captured: Any) -> list[Any]:
-            return how.run(step, elems, begin, captured, outputs)
+        def run(elems: Any, begin: Any, captured: Any) -> Any:
+            def apply(*parts: Any) -> list[Any]:
+                return step(_nest.flatten(parts), captured)
 
-        shapes = [states[i]._shape if how.states else e._shape for i, e in enumerate(outputs)]
-        if how.keeps_all:
+            if not has_states:
+                specs = [TensorSpec(output._shape, output._dtype) for output in outputs]
+                return eager(apply, elems, fn_output_signature=specs)
+            results = eager(apply, elems, begin)
+            return results if keeps_all else [ops.identity(result) for result in results]
+
+        shapes = [states[i]._shape if has_states else e._shape for i, e in enumerate(outputs)]
+        if keeps_all:
             shapes = [None if shape is None else (*count, *shape) for shape in shapes]
         operation = graph.draw(
             run,
