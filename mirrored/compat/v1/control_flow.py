@@ -5,7 +5,7 @@ as often as that. A run that has to look at values is not: its operations run on
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from mirrored import _nest, ops
 from mirrored._types import TensorLike
@@ -14,7 +14,7 @@ from mirrored.compat.v1.graph import Graph, graph_of
 from mirrored.compat.v1.graph_elements import Operation, Tensor
 from mirrored.compat.v1.plans import operation_of, part_between
 from mirrored.compat.v1.running import current_run
-from mirrored.compat.v1.sources import converted
+from mirrored.compat.v1.sources import converted, never
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.graph.part import nodes_between
 from mirrored.ops.hooks import active_recorder
@@ -329,12 +329,8 @@ def loop_variable(graph: Graph, shape: Any, dtype: Any) -> Tensor:
     """
     result = Tensor(shape, dtype, "")
     return graph.draw(
-        _never, kind="LoopVariable", name="Identity", results=result, asks_run=True
+        never, kind="LoopVariable", name="Identity", results=result, asks_run=True
     ).outputs[0]
-
-
-def _never() -> NoReturn:
-    raise AssertionError("A loop gives its variables values.")
 
 
 def _touch(operation: Operation, branches: Sequence[Branch]) -> None:

@@ -444,8 +444,7 @@ def graph_of(*values: Any) -> Graph:
     check_not_eager(values)
     for placeholder in placeholders(values):
         if isinstance(placeholder, Tensor):
-            graph: Graph = placeholder.graph
-            return graph
+            return placeholder.graph
     return get_default_graph()
 
 

@@ -6,7 +6,7 @@ Tensors are placeholders of `mirrored.graph`, and operations what its nodes call
 import copyreg
 from collections import deque
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.graph import Node, SymbolicTensor, placeholders
 from mirrored.graph.entry import reduced
 from mirrored.ops.rng_state import drawing_always_from
+
+if TYPE_CHECKING:
+    from mirrored.compat.v1.graph import Graph
 
 
 class Operation:
@@ -43,7 +46,7 @@ class Operation:
 
     def __init__(
         self,
-        graph: Any,
+        graph: "Graph",
         name: str,
         kind: str,
         function: Callable[..., Any],
@@ -173,7 +176,7 @@ class Tensor(SymbolicTensor):
         return operation
 
     @property
-    def graph(self) -> Any:
+    def graph(self) -> "Graph":
         """The graph that it is in."""
         return self.op.graph
 

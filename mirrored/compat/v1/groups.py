@@ -10,11 +10,7 @@ from mirrored import _nest, ops
 from mirrored.compat.v1.graph import Graph, get_default_graph
 from mirrored.compat.v1.graph_elements import Operation, Tensor, TextTensor
 from mirrored.compat.v1.running import current_run
-from mirrored.compat.v1.variables import GraphKeys, Variable
-
-
-def nothing() -> None:
-    """Do nothing."""
+from mirrored.compat.v1.variables import GraphKeys, Variable, nothing
 
 
 def no_op(name: str | None = None) -> Operation:

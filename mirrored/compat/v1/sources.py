@@ -1,13 +1,13 @@
 """Operations that begin a graph: constants, and placeholders that are fed."""
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from mirrored import ops
 from mirrored._types import DTypeLike, PartialShapeLike, TensorLike
-from mirrored.compat.v1.graph import check_not_eager, get_default_graph, graph_of
-from mirrored.compat.v1.graph_elements import Operation, Tensor
+from mirrored.compat.v1.graph import Graph, check_not_eager, get_default_graph, graph_of
+from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.compat.v1.partial_shapes import sizes_of
 from mirrored.graph import placeholders
 from mirrored.ops.conversion import constant_array, convert_to_tensor
@@ -101,7 +101,7 @@ def converted(value: Any, dtype: Any = None, name: str = "Const") -> Tensor:
     return value
 
 
-def packed_in(graph: Any, value: Any, dtype: Any, name: str) -> Tensor:
+def packed_in(graph: Graph, value: Any, dtype: Any, name: str) -> Tensor:
     """Return lists with tensors in them as one tensor.
 
     Args:
@@ -119,8 +119,7 @@ def packed_in(graph: Any, value: Any, dtype: Any, name: str) -> Tensor:
         for number, part in enumerate(parts):
             if not isinstance(part, Tensor):
                 parts[number] = constant(part, dtype, name=str(number))
-        operation: Operation = graph.draw(ops.stack, (parts,), kind="Pack", name=scope)
-        return operation.outputs[0]
+        return graph.draw(ops.stack, (parts,), kind="Pack", name=scope).outputs[0]
 
 
 def placeholder(
@@ -142,14 +141,13 @@ def placeholder(
     """
     name = name or "Placeholder"
     result = Tensor(sizes_of(shape), as_dtype(dtype), "")
-    operation: Operation = get_default_graph().draw(
-        _never, kind="Placeholder", name=name, results=result, asks_run=True
-    )
-    return operation.outputs[0]
+    draw = get_default_graph().draw
+    return draw(never, kind="Placeholder", name=name, results=result, asks_run=True).outputs[0]
 
 
-def _never() -> Any:
-    raise AssertionError("A session feeds placeholders, or says that they are not fed.")
+def never() -> NoReturn:
+    """Raise AssertionError: a run has the values of placeholders and of the variables of loops."""
+    raise AssertionError("A value that a run is to have is computed.")
 
 
 def placeholder_with_default(
@@ -165,7 +163,6 @@ def placeholder_with_default(
     name = name or "PlaceholderWithDefault"
     value = converted(input, name=f"{name}/input")
     result = Tensor(sizes_of(shape), value.dtype, "")
-    operation: Operation = value.graph.draw(
+    return value.graph.draw(
         ops.identity, (value,), kind="PlaceholderWithDefault", name=name, results=result
-    )
-    return operation.outputs[0]
+    ).outputs[0]

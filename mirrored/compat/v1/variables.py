@@ -99,11 +99,11 @@ class Variable(Tensor):
             super().__init__(
                 self.initial_value._shape, self.initial_value._dtype, f"{scope[:-1]}:0"
             )
-            self._op = graph.draw(_nothing, kind="VariableV2", name=scope, runs_only=True)
+            self._op = graph.draw(nothing, kind="VariableV2", name=scope, runs_only=True)
             self._op.keeps = (self,)
             self._op.refers = self
-            self.initializer = _write(self, "assign", self.initial_value, "Assign")
-            self._read_op = _read(self, "read", self)
+            self.initializer = _write(self, "assign", self.initial_value, None)
+            self._read_op = _read(self, self)
         graph.name_tensor(self.name, self)
         kept = collections if collections is not None else [GraphKeys.GLOBAL_VARIABLES]
         if self.trainable and GraphKeys.TRAINABLE_VARIABLES not in kept:
@@ -121,19 +121,13 @@ class Variable(Tensor):
         """The operation that reads it."""
         return self._read_op
 
-    @property
-    def graph(self) -> Graph:
-        """The graph that it is in."""
-        graph: Graph = self._op.graph
-        return graph
-
     def value(self) -> Tensor:
         """Return its value as a tensor, as of the time of reading."""
         return self
 
     def read_value(self) -> Tensor:
         """Return a tensor that reads the value after the current control dependencies."""
-        return _read(self, "read", Tensor(self._shape, self._dtype, "")).outputs[0]
+        return _read(self, _unnamed(self)).outputs[0]
 
     def initialized_value(self) -> Tensor:
         """Return its value, or its initial value if the session has not initialized it.
@@ -151,7 +145,7 @@ class Variable(Tensor):
             (self.initial_value,),
             kind="InitializedValue",
             name=f"{self.op.name}/cond/Merge",
-            results=Tensor(self._shape, self._dtype, ""),
+            results=_unnamed(self),
         ).outputs[0]
 
     def assign(
@@ -162,7 +156,7 @@ class Variable(Tensor):
         read_value: bool = True,
     ) -> Any:
         """Return a tensor that sets the value, and is the new one."""
-        return _written(self, "assign", value, name or "Assign", read_value)
+        return _written(self, "assign", value, name, read_value)
 
     def assign_add(
         self,
@@ -172,7 +166,7 @@ class Variable(Tensor):
         read_value: bool = True,
     ) -> Any:
         """Return a tensor that adds to the value, and is the new one."""
-        return _written(self, "assign_add", delta, name or "AssignAdd", read_value)
+        return _written(self, "assign_add", delta, name, read_value)
 
     def assign_sub(
         self,
@@ -182,7 +176,7 @@ class Variable(Tensor):
         read_value: bool = True,
     ) -> Any:
         """Return a tensor that subtracts from the value, and is the new one."""
-        return _written(self, "assign_sub", delta, name or "AssignSub", read_value)
+        return _written(self, "assign_sub", delta, name, read_value)
 
     def eval(self, session: Any = None) -> Any:  # type: ignore[override]
         """Return its value in a session, by default the default session.
@@ -206,8 +200,8 @@ class Variable(Tensor):
         return f"<tf.Variable '{self.name}' shape={self._text} dtype={self._dtype.name}_ref>"
 
 
-def _nothing() -> None:
-    return None
+def nothing() -> None:
+    """Do nothing."""
 
 
 def _initial(graph: Graph, value: Any, dtype: Any) -> Tensor:
@@ -217,71 +211,69 @@ def _initial(graph: Graph, value: Any, dtype: Any) -> Tensor:
         return converted(value(), dtype, "initial_value")
 
 
-def _read(variable: Variable, name: str, result: Tensor) -> Operation:
+def _unnamed(variable: Variable) -> Tensor:
+    """Return a tensor of a variable's shape and dtype, which gets its operation's name."""
+    return Tensor(variable._shape, variable._dtype, "")
+
+
+def _read(variable: Variable, result: Tensor) -> Operation:
+    """Return an operation that reads a variable."""
+    return _on_device_of(
+        variable, lambda: storage_of(variable).read_value(), (), "Identity", "read", result
+    )
+
+
+def _on_device_of(
+    variable: Variable,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kind: str,
+    name: str,
+    result: Tensor,
+) -> Operation:
+    """Return an operation that reads a variable, and whose result is the variable's value."""
     with device(variable.op.node.device):
         operation = variable.graph.draw(
-            lambda: storage_of(variable).read_value(),
-            kind="Identity",
-            name=name,
-            results=result,
-            asks_run=True,
+            function, args, kind=kind, name=name, results=result, asks_run=True
         )
     operation.reads = (variable,)
     operation.refers = variable
     return operation
 
 
-def _write(variable: Variable, method: str, value: Any, name: str) -> Operation:
-    """Return an operation that writes a variable, checked as far as shapes are known."""
+_KINDS = {"assign": "Assign", "assign_add": "AssignAdd", "assign_sub": "AssignSub"}
+
+
+def _write(variable: Variable, method: str, value: Any, name: str | None) -> Operation:
+    """Return an operation that writes a variable, checked as far as shapes are known.
+
+    Raises:
+        TypeError: The value has another dtype.
+    """
+    kind = _KINDS[method]
+    if isinstance(value, Tensor) and value._dtype != variable._dtype:
+        raise TypeError(
+            f"Input 'value' of '{kind}' Op has type {value._dtype.name} that does not match type "
+            f"{variable._dtype.name} of argument 'ref'."
+        )
+    name = name or kind
+    value = converted(value, variable._dtype, f"{name}/value")
+    check_same(variable._shape, value._shape)
 
     def write(new: Any) -> Any:
         storage = storage_of(variable)
         getattr(storage, method)(new)
         return storage.read_value()
 
-    value = _value(variable, method, value, name)
-    check_same(variable._shape, value._shape)
-    operation = _writing(variable, write, (value,), _KINDS[method], name)
+    operation = _on_device_of(variable, write, (value,), kind, name, _unnamed(variable))
+    operation.writes = (variable,)
     operation.reads = () if method == "assign" else (variable,)
     return operation
 
 
-def _writing(
-    variable: Variable, write: Callable[..., Any], args: tuple[Any, ...], kind: str, name: str
-) -> Operation:
-    """Return an operation that writes a variable, and whose result is the new value."""
-    with device(variable.op.node.device):
-        operation = variable.graph.draw(
-            write,
-            args,
-            kind=kind,
-            name=name,
-            results=Tensor(variable._shape, variable._dtype, ""),
-            asks_run=True,
-        )
-    operation.reads = operation.writes = (variable,)
-    operation.refers = variable
-    return operation
-
-
-def _value(variable: Variable, method: str, value: Any, name: str) -> Tensor:
-    """Return what is written as a tensor.
-
-    Raises:
-        TypeError: It has another dtype.
-    """
-    if isinstance(value, Tensor) and value._dtype != variable._dtype:
-        raise TypeError(
-            f"Input 'value' of '{_KINDS[method]}' Op has type {value._dtype.name} that does not "
-            f"match type {variable._dtype.name} of argument 'ref'."
-        )
-    return converted(value, variable._dtype, f"{name}/value")
-
-
-_KINDS = {"assign": "Assign", "assign_add": "AssignAdd", "assign_sub": "AssignSub"}
-
-
-def _written(variable: Variable, method: str, value: Any, name: str, read_value: bool) -> Any:
+def _written(
+    variable: Variable, method: str, value: Any, name: str | None, read_value: bool
+) -> Any:
     operation = _write(variable, method, value, name)
     return operation.outputs[0] if read_value else operation
 
@@ -367,7 +359,9 @@ def _drawn(
         storage.assign(function(value, ops.expand_dims(places, -1), spread))
         return storage.read_value()
 
-    return _writing(ref, write, (places, rows), kind, name).outputs[0]
+    operation = _on_device_of(ref, write, (places, rows), kind, name, _unnamed(ref))
+    operation.writes = (ref,)
+    return operation.outputs[0]
 
 
 def scatter_update(
