@@ -55,11 +55,9 @@ def boolean_mask(
 
 def places_where(condition: Any, name: str) -> Tensor:
     """Return where a condition is true: a row of places for each."""
-    graph = graph_of(condition)
-    with graph.as_default():
-        values = converted(condition, "bool", f"{name}/condition")
+    values = converted(condition, "bool", f"{name}/condition")
     axes = None if values._shape is None else len(values._shape)
-    return graph.draw(
+    return values.graph.draw(
         ops.where,
         (values,),
         kind="Where",
@@ -94,8 +92,7 @@ def unique_with_counts(
 
 
 def _unique(function: Any, form: type[Any], x: Any, out_idx: Any, kind: str, name: str) -> Any:
-    with graph_of(x).as_default():
-        values = converted(x, name=f"{name}/x")
+    values = converted(x, name=f"{name}/x")
     dtype = as_dtype(out_idx)
     shapes = ((None,), values._dtype), (values._shape, dtype), ((None,), dtype)
     results = [Tensor(*pair, "") for pair, _ in zip(shapes, form._fields, strict=False)]

@@ -150,11 +150,9 @@ def ensure_shape(x: TensorLike, shape: PartialShapeLike | None, name: str | None
     Raises:
         ValueError: It is known that it has another.
     """
-    graph = graph_of(x)
-    with graph.as_default():
-        tensor = converted(x)
+    tensor = converted(x)
     sizes = tensor.shape.merge_with(shape).sizes
-    return graph.draw(
+    return tensor.graph.draw(
         ops.ensure_shape,
         (tensor, sizes_of(shape)),
         kind="EnsureShape",

@@ -16,7 +16,7 @@ from mirrored import ops
 from mirrored._extras import package
 from mirrored._logging import logger
 from mirrored.compat.v1.graph import Graph, get_default_graph, graph_of
-from mirrored.compat.v1.graph_elements import Operation, Tensor, TextTensor
+from mirrored.compat.v1.graph_elements import Tensor, TextTensor
 from mirrored.compat.v1.sources import converted
 from mirrored.compat.v1.variables import GraphKeys
 from mirrored.errors import InvalidArgumentError
@@ -134,22 +134,15 @@ def _drawn(
             name, text_of = f"{whole}/{_TAGS[form]}/", _Text(tag)
             shown = graph.draw(_nothing, kind="Const", name=name, results=text_of).outputs
         tensor = converted(value, name=f"{whole}/values/")
-        drawn = graph.draw(
-            _nothing,
-            (*shown, tensor),
-            kind=kind,
-            name=f"{whole}/",
-            results=Summary([_Part(tag, form, tensor, text)]),
-        )
-    return _collected(graph, drawn, [GraphKeys.SUMMARIES] if collections is None else collections)
+        summary = Summary([_Part(tag, form, tensor, text)])
+        graph.draw(_nothing, (*shown, tensor), kind=kind, name=f"{whole}/", results=summary)
+    return _collected(summary, [GraphKeys.SUMMARIES] if collections is None else collections)
 
 
-def _collected(graph: Graph, drawn: Operation, collections: Sequence[str]) -> Summary:
-    summary: Any = drawn.outputs[0]
+def _collected(summary: Summary, collections: Sequence[str]) -> Summary:
     for collection in collections:
-        graph.add_to_collection(collection, summary)
-    result: Summary = summary
-    return result
+        summary.graph.add_to_collection(collection, summary)
+    return summary
 
 
 def merge(inputs: Sequence[Any], collections: Any = None, name: str | None = None) -> Summary:
@@ -167,15 +160,10 @@ def merge(inputs: Sequence[Any], collections: Any = None, name: str | None = Non
         if not isinstance(item, Summary):
             raise TypeError(f"Only summaries can be merged. Received: {item!r}")
     parts = [part for value in inputs for part in value.parts]
-    graph = graph_of(inputs)
-    drawn = graph.draw(
-        _nothing,
-        (list(inputs),),
-        kind="MergeSummary",
-        name=f"{name or 'Merge'}/MergeSummary",
-        results=Summary(parts),
-    )
-    return _collected(graph, drawn, collections or [])
+    summary, name = Summary(parts), f"{name or 'Merge'}/MergeSummary"
+    draw = graph_of(inputs).draw
+    draw(_nothing, (list(inputs),), kind="MergeSummary", name=name, results=summary)
+    return _collected(summary, collections or [])
 
 
 def merge_all(
