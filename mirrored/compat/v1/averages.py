@@ -85,7 +85,10 @@ class ExponentialMovingAverage:
                     self._averages[item] = self._begun(item)
         with graph.as_default(), graph.name_scope(self._name) as scope:
             rate = self._rate()
-            updates = [_maintained(self._averages[value], value, rate) for value in tracked]
+            updates = [
+                update([self._averages[of]], _closer, [of, rate], "AssignSub", "AssignMovingAvg")
+                for of in tracked
+            ]
             key = GraphKeys.MOVING_AVERAGE_VARIABLES
             for item in tracked:
                 if item not in graph.get_collection(key):
@@ -135,13 +138,9 @@ class ExponentialMovingAverage:
         return {**by_name, **{e.op.name: e for e in others if e.op.name not in by_name}}
 
 
-def _maintained(average: Variable, of: Tensor, decay: Any) -> Operation:
-    """Return what brings a mean closer to the value that a variable or a tensor has by then."""
-
-    def closer(mean: Any, value: Any, decay: Any) -> list[Any]:
-        return [mean - (mean - value) * (1.0 - ops.cast(decay, mean.dtype))]
-
-    return update([average], closer, [of, decay], "AssignSub", "AssignMovingAvg")
+def _closer(mean: Any, value: Any, decay: Any) -> list[Any]:
+    """Return a mean that is closer to the value that a variable or a tensor has by then."""
+    return [mean - (mean - value) * (1.0 - ops.cast(decay, mean.dtype))]
 
 
 def _bounded(decay: Any, steps: Any) -> Any:

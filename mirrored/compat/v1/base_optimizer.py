@@ -150,7 +150,7 @@ class Optimizer:
             rates = [self._rate(key, value) for key, value in self._rates.items()]
             updates = []
             for gradient, variable in changed:
-                slots = [self._slots[variable, slot] for slot in self.slots()]
+                slots = [self._slots[variable, slot] for slot in self.SLOTS]
                 with graph.name_scope(f"update_{variable.op.name}"):
                     arguments = [gradient, *self.extra(variable), *rates]
                     kept = [variable, *slots]
@@ -168,18 +168,14 @@ class Optimizer:
 
     def _create(self, pairs: Pairs) -> None:
         for _, variable in pairs:
-            for slot in self.slots():
+            for slot, begin in self.SLOTS.items():
                 if (variable, slot) not in self._slots:
-                    kept = _kept(variable, f"{variable.op.name}/{self._name}", self.SLOTS[slot])
+                    kept = _kept(variable, f"{variable.op.name}/{self._name}", begin)
                     self._slots[variable, slot] = kept
 
     def _rate(self, name: str, value: Any) -> Tensor:
         value = value() if callable(value) else value
         return value if isinstance(value, Tensor) else converted(np.float32(value), name=name)
-
-    def slots(self) -> Sequence[str]:
-        """Return the names of the slots of each variable."""
-        return list(self.SLOTS)
 
     def extra(self, variable: Variable) -> Sequence[Any]:
         """Return what a variable's rule is given beside its gradient."""

@@ -1,7 +1,7 @@
 """Random numbers as TensorFlow 1 draws them: each draw is an operation, and what follows others."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -42,23 +42,24 @@ def random_uniform(
     whole = wanted.kind in "iu"
     if maxval is None and whole:
         raise ValueError(f"Must specify maxval for integer dtype {wanted!r}")
-    low, high = cast("tuple[Any, Any]", (minval, 1 if maxval is None else maxval))
+    low: Any = minval
+    high: Any = 1 if maxval is None else maxval
     if computes(shape, low, high):
         return ops.random_uniform(shape, low, high, wanted, seed)
-    minval, maxval = low, high
     # As there, floats of these values are drawn as any others.
-    from_zero, to_one = (_is(*pair) for pair in ((minval, 0), (maxval, 1)))
-    graph = graph_of(shape, minval, maxval)
+    from_zero = isinstance(low, int) and low == 0
+    to_one = isinstance(high, int) and high == 1
+    graph = graph_of(shape, low, high)
     with graph.as_default(), graph.name_scope(name or "random_uniform") as scope:
         shown = _shown(graph, shape, "shape")
         if whole:
-            shown += _shown(graph, minval, "min") + _shown(graph, maxval, "max")
-            args = (shape, minval, maxval, wanted, seed)
+            shown += _shown(graph, low, "min") + _shown(graph, high, "max")
+            args = (shape, low, high, wanted, seed)
             return graph.draw(
                 ops.random_uniform, args, kind="RandomUniformInt", name=scope, shown=shown
             ).outputs[0]
         if not (from_zero and to_one):
-            low, high = converted(minval, wanted, "min"), converted(maxval, wanted, "max")
+            low, high = converted(low, wanted, "min"), converted(high, wanted, "max")
         args = (shape, 0, 1, wanted, seed)
         kind = "RandomUniform"
         drawn = graph.draw(ops.random_uniform, args, kind=kind, name=kind, shown=shown)
@@ -136,10 +137,6 @@ def _normal(
         return named_call("add")(drawn.outputs[0] * spread, center, name=scope)
 
 
-def _is(value: Any, number: int) -> bool:
-    return isinstance(value, int) and value == number
-
-
 def _shown(graph: Graph, value: Any, name: str) -> list[Tensor]:
     """Return an argument as a constant of the graph, where no tensor is in it."""
     return [] if placeholders(value) else [constant_in(graph, np.array(value, np.int32), name)]
@@ -157,8 +154,7 @@ def clip_by_value(
         name: Its name.
     """
     if computes(t, clip_value_min, clip_value_max):
-        below = named_call("minimum")(t, clip_value_max)
-        return named_call("maximum")(below, clip_value_min)
+        return ops.maximum(ops.minimum(t, clip_value_max), clip_value_min)
     graph = graph_of(t, clip_value_min, clip_value_max)
     with graph.as_default(), graph.name_scope(name or "clip_by_value") as scope:
         below = named_call("minimum")(t, clip_value_max)

@@ -141,9 +141,9 @@ class Iterator(Structure):
             )
         return self._initializer
 
-    def initialize_from(self, source: Source, name: str = "MakeIterator") -> "Iterator":
+    def initialize_from(self, source: Source) -> "Iterator":
         """Let `initializer` start at the first element of a dataset, and return the iterator."""
-        self._initializer = self.make_initializer(source, name)
+        self._initializer = self.make_initializer(source, "MakeIterator")
         return self
 
     def make_initializer(self, dataset: Source, name: str | None = None) -> Operation:

@@ -1,38 +1,44 @@
 """What a session is made with: messages of TensorFlow 1 as plain objects with their fields."""
 
 from collections.abc import Mapping
+from inspect import get_annotations
 from numbers import Integral, Real
 from typing import Any, ClassVar, NoReturn
 
 from mirrored.devices.device_registry import checked_fraction
 from mirrored.errors import InvalidArgumentError
 
-# By the type of a field's default what it takes.
+# By the type of a field what it takes.
 _TAKEN: dict[type, type] = {bool: Integral, int: Integral, float: Real, str: str, dict: Mapping}
 
 
 class Message:
-    """An object with the fields of a message, and no others."""
+    """An object with the fields of a message, and no others.
 
-    __slots__ = ()
+    A subclass annotates its fields, which begin with what their types return: 0, False, "".
+    """
+
     FIELDS: ClassVar[dict[str, Any]] = {}
     # TensorFlow's fields that are not provided.
     ABSENT: ClassVar[frozenset[str]] = frozenset()
+
+    def __init_subclass__(cls) -> None:
+        """Note the fields of a subclass, with their types."""
+        fields = get_annotations(cls).items()
+        cls.FIELDS = {name: getattr(kind, "__origin__", kind) for name, kind in fields}
 
     def __init__(self, **fields: Any) -> None:
         for name in fields:
             if name not in self.FIELDS:
                 raise ValueError(self._unknown(name, "Protocol message {kind} has no {name} field"))
-        for name, default in self.FIELDS.items():
-            value = default() if isinstance(default, type) else default
-            setattr(self, name, fields.get(name, value))
+        for name, kind in self.FIELDS.items():
+            setattr(self, name, fields.get(name, kind()))
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.FIELDS:
             text = "Assignment not allowed (no field {name} in protocol message object)"
             raise AttributeError(self._unknown(name, text))
-        default = self.FIELDS[name]
-        kind = default if isinstance(default, type) else type(default)
+        kind = self.FIELDS[name]
         if issubclass(kind, Message) and isinstance(value, dict):
             value = kind(**value)
         if not isinstance(value, _TAKEN.get(kind, kind)):
@@ -78,21 +84,15 @@ class GPUOptions(Message):
         ('/physical_device:GPU:1', 0.4)
     """
 
-    FIELDS: ClassVar[dict[str, Any]] = {
-        "allow_growth": False,
-        "per_process_gpu_memory_fraction": 0.0,
-        "visible_device_list": "",
-        "allocator_type": "",
-        "deferred_deletion_bytes": 0,
-        "polling_active_delay_usecs": 0,
-        "polling_inactive_delay_msecs": 0,
-        "force_gpu_compatible": False,
-    }
     ABSENT = frozenset(("experimental",))
-    __slots__ = tuple(FIELDS)
     allow_growth: bool
     per_process_gpu_memory_fraction: float
     visible_device_list: str
+    allocator_type: str
+    deferred_deletion_bytes: int
+    polling_active_delay_usecs: int
+    polling_inactive_delay_msecs: int
+    force_gpu_compatible: bool
 
 
 class ConfigProto(Message):
@@ -112,18 +112,6 @@ class ConfigProto(Message):
         True
     """
 
-    FIELDS: ClassVar[dict[str, Any]] = {
-        "log_device_placement": False,
-        "allow_soft_placement": False,
-        "gpu_options": GPUOptions,
-        "device_count": dict,
-        "intra_op_parallelism_threads": 0,
-        "inter_op_parallelism_threads": 0,
-        "use_per_session_threads": False,
-        "placement_period": 0,
-        "isolate_session_state": False,
-        "share_cluster_devices_in_session": False,
-    }
     ABSENT = frozenset(
         (
             *("session_inter_op_thread_pool", "device_filters", "pluggable_device_options"),
@@ -131,11 +119,16 @@ class ConfigProto(Message):
             "experimental",
         )
     )
-    __slots__ = tuple(FIELDS)
     log_device_placement: bool
     allow_soft_placement: bool
     gpu_options: GPUOptions
     device_count: dict[str, int]
+    intra_op_parallelism_threads: int
+    inter_op_parallelism_threads: int
+    use_per_session_threads: bool
+    placement_period: int
+    isolate_session_state: bool
+    share_cluster_devices_in_session: bool
 
 
 def checked_config(config: Any) -> ConfigProto:
@@ -179,17 +172,13 @@ class RunOptions(Message):
     """
 
     NO_TRACE, SOFTWARE_TRACE, HARDWARE_TRACE, FULL_TRACE = range(4)
-    FIELDS: ClassVar[dict[str, Any]] = {
-        "trace_level": 0,
-        "output_partition_graphs": False,
-        "report_tensor_allocations_upon_oom": False,
-    }
     ABSENT = frozenset(("timeout_in_ms", "inter_op_thread_pool", "debug_options", "experimental"))
-    __slots__ = tuple(FIELDS)
+    trace_level: int
+    output_partition_graphs: bool
+    report_tensor_allocations_upon_oom: bool
 
 
 class RunMetadata(Message):
     """The metadata of a run. *Ours*: it is empty."""
 
     ABSENT = frozenset(("step_stats", "cost_graph", "partition_graphs", "function_graphs"))
-    __slots__ = ()

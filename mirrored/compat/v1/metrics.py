@@ -156,10 +156,6 @@ def _weights(weights: Any, values: Any) -> Any:
     return weights * ops.ones_like(values)
 
 
-def _floats(*tensors: Any) -> list[Any]:
-    return [ops.cast(tensor, "float32") for tensor in tensors]
-
-
 def _alike(labels: Any, predictions: Any) -> tuple[Any, Any]:
     """Return both without a last axis of size 1 that one of them has alone.
 
@@ -177,9 +173,14 @@ def _alike(labels: Any, predictions: Any) -> tuple[Any, Any]:
     return labels, predictions
 
 
-def _squares(labels: Any, predictions: Any, weights: Any) -> Sequence[Any]:
-    labels, predictions = _alike(*_floats(labels, predictions))
-    return _sums(ops.squared_difference(predictions, labels), weights)
+def _errors(error: Callable[[Any, Any], Any]) -> _Sums:
+    """Return what sums the errors of predictions."""
+
+    def sums(labels: Any, predictions: Any, weights: Any) -> Sequence[Any]:
+        floats = (ops.cast(value, "float32") for value in (labels, predictions))
+        return _sums(error(*_alike(*floats)), weights)
+
+    return sums
 
 
 def _counts(*pairs: tuple[bool, bool]) -> _Sums:
@@ -195,11 +196,6 @@ def _counts(*pairs: tuple[bool, bool]) -> _Sums:
         return counts
 
     return sums
-
-
-def _absolutes(labels: Any, predictions: Any, weights: Any) -> Sequence[Any]:
-    labels, predictions = _alike(*_floats(labels, predictions))
-    return _sums(ops.abs(predictions - labels), weights)
 
 
 def _like_accuracy(
@@ -234,6 +230,8 @@ def _like_accuracy(
 
 
 _MEAN = ("total", "count")
+_squares = _errors(ops.squared_difference)
+_absolutes = _errors(lambda labels, predictions: ops.abs(predictions - labels))
 mean_squared_error, root_mean_squared_error, mean_absolute_error = (
     _like_accuracy(called, called, _MEAN, sums, value, words)
     for called, sums, value, words in (

@@ -156,12 +156,9 @@ class RMSPropOptimizer(Optimizer):
         super().__init__(use_locking, name)
         self._rates = {"learning_rate": learning_rate, "decay": decay}
         self._rates |= {"momentum": momentum, "epsilon": epsilon}
-        self._centered = centered
         self.KIND = "ApplyCenteredRMSProp" if centered else "ApplyRMSProp"  # type: ignore[misc]
-
-    def slots(self) -> Sequence[str]:
-        """Return the names of the slots of each variable."""
-        return ["rms", "mg", "momentum"] if self._centered else ["rms", "momentum"]
+        if not centered:
+            self.SLOTS = {"rms": 1.0, "momentum": 0.0}  # type: ignore[misc]
 
     def rule(self, value: Any, rms: Any, *arguments: Any) -> Sequence[Any]:
         """Return the new values of the variable and of its slots."""

@@ -93,13 +93,12 @@ class Saver:
         self._digits = 8 if pad_step_number else 1
         self._hours = keep_checkpoint_every_n_hours
         self._next_to_stay = time.time() + self._hours * 3600.0
-        self._paths: list[str] = []
-        self._times: dict[str, float] = {}
+        self._times: dict[str, float] = {}  # By the paths of the files that are kept.
 
     @property
     def last_checkpoints(self) -> list[str]:
         """The checkpoints that were written and kept, the latest last."""
-        return list(self._paths)
+        return list(self._times)
 
     def save(
         self,
@@ -141,13 +140,14 @@ class Saver:
         save_tensors(
             path, {name: np.asarray(array) for name, array in values.items()}, kind=_VARIABLES
         )
-        self._paths = [known for known in self._paths if known != path] + [path]
+        self._times.pop(path, None)  # What is written again is the latest one.
         self._times[path] = time.time()
-        gone = self._paths[: -self._keep] if self._keep else []
-        self._paths = self._paths[len(gone) :]
+        paths = list(self._times)
+        gone = paths[: -self._keep] if self._keep else []
+        paths = paths[len(gone) :]
         if write_state:
-            names = [Path(file).name for file in (path, *self._paths)]
-            keys = ["model_checkpoint_path", *["all_model_checkpoint_paths"] * len(self._paths)]
+            names = [Path(file).name for file in (path, *paths)]
+            keys = ["model_checkpoint_path", *["all_model_checkpoint_paths"] * len(paths)]
             lines = [f'{key}: "{name}"\n' for key, name in zip(keys, names, strict=True)]
             Path(path).with_name(latest_filename or "checkpoint").write_text("".join(lines))
         for other in gone:
