@@ -251,7 +251,8 @@ def _call(arguments: list[str], folder: Path) -> str:
         _state.running.remove(process)
     text = path.read_text(errors="replace")
     if process.returncode:
-        raise CompilerError(f"{arguments[0]} ends with {process.returncode}: {text}")
+        reason = text or "it says nothing"
+        raise CompilerError(f"{arguments[0]} ends with {process.returncode}: {reason}")
     return text
 
 

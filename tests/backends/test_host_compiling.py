@@ -92,7 +92,7 @@ def test_a_cache_that_keeps_nothing(
         ("/no/such/cc", "there is no program"),
         (" ", "there is no program"),
         ("cc '", "No closing quotation"),
-        ("false", "false ends with 1"),
+        ("false", "false ends with 1: it says nothing"),
         ("cc --no-such-option", "unrecognized command-line option"),
         ("true", "No such file or directory"),
         (None, "there is no program 'cc'"),
