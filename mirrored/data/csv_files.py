@@ -69,18 +69,23 @@ class Column:
                 )
             return np.asarray(self.default, self.dtype)
         try:
-            if "_" in field:  # Python's numbers may have them.
-                raise ValueError(field)
-            if self.dtype.kind == "f":
-                return np.asarray(float(field), self.dtype)
-            value, limits = int(field), np.iinfo(self.dtype)
-            if not limits.min <= value <= limits.max:
-                raise ValueError("out of range")
-            return np.asarray(value, self.dtype)
+            return np.asarray(_parsed(field, self.dtype), self.dtype)
         except ValueError as error:
             raise InvalidArgumentError(
                 f"Field {place} in record {index} is not a valid {self.dtype.name}: {field}"
             ) from error
+
+
+def _parsed(field: str, dtype: np.dtype[Any]) -> float:
+    """Return a field as a number; raise ValueError if it is none of a dtype."""
+    if "_" in field:  # Python's numbers may have them.
+        raise ValueError(field)
+    if dtype.kind == "f":
+        return float(field)
+    value, limits = int(field), np.iinfo(dtype)
+    if not limits.min <= value <= limits.max:
+        raise ValueError("out of range")
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,9 +439,7 @@ def _fits(field: str, number: int) -> bool:
     """Return whether a dtype holds a field."""
     dtype = _INFERRED[number]
     try:
-        if dtype.kind == "i":
-            return np.iinfo(dtype).min <= int(field) <= np.iinfo(dtype).max
-        value = float(field)
+        value = _parsed(field, dtype)
     except ValueError:
         return False
-    return dtype == float64 or not np.isfinite(value) or abs(value) <= np.finfo(dtype).max
+    return dtype != float32 or not np.isfinite(value) or abs(value) <= np.finfo(dtype).max

@@ -25,6 +25,7 @@ def folder(tmp_path: Path) -> Path:
         ("b.csv", SECOND),
         ("plain", PLAIN),
         ("t", "1\t2\n3\tNA\n"),
+        ("underscore", "a\n1_0\n"),
     ):
         (tmp_path / name).write_text(text)
     (tmp_path / "latin").write_bytes("x,y\n1,café\n2,é\n".encode("latin1"))
@@ -201,6 +202,11 @@ REFUSED: dict[str, tuple[Make, type[Exception], str]] = {
         lambda p: make(str(p / "plain"), 1, column_names=["a", "b"], header=False),
         TypeError,
         "Received: 'x' in the column 'b'",
+    ),
+    "an inferred number of Python": (
+        lambda p: make(str(p / "underscore"), 1),
+        TypeError,
+        "Received: '1_0' in the column 'a'",
     ),
     "label": (
         lambda p: make(str(p / "a.csv"), 1, label_name="q"),
