@@ -39,6 +39,19 @@ def rows_from(rows: Rows, begin: int, count: int) -> Rows:
     return rows[begin : begin + count]
 
 
+def reader_of(rows: Rows) -> Callable[[int], Rows]:
+    """Return a function that returns the next of some rows, at most as many as its argument."""
+    begin = 0
+
+    def read(most: int) -> Rows:
+        nonlocal begin
+        part = rows_from(rows, begin, most)
+        begin += count_of(part)
+        return part
+
+    return read
+
+
 def take(array: NDArray[Any], rows: Rows) -> NDArray[Any]:
     """Return some rows of an array: a view where they are a slice, else a copy."""
     return array[rows] if isinstance(rows, slice) else array.take(rows, axis=0)

@@ -293,17 +293,13 @@ class Options(OptionsBase):
             >>> mr.data.Options().merge(options).deterministic
             True
         """
-        return self._merged(as_options(options))
-
-
-def as_options(options: Any) -> Options:
-    """Return options that a user gave; TypeError where they are none."""
-    if not isinstance(options, Options):
-        raise TypeError(
-            f"Could not merge incompatible options of type {type(options)} and {Options}. Pass "
-            "mr.data.Options()."
-        )
-    return options
+        other: Any = options
+        if not isinstance(other, Options):
+            raise TypeError(
+                f"Could not merge incompatible options of type {type(other)} and {Options}. Pass "
+                "mr.data.Options()."
+            )
+        return self._merged(other)
 
 
 class Optioned(Derived):

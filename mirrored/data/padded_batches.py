@@ -4,7 +4,7 @@ The shapes to pad to and the values to pad with are checked against an element's
 the method is called where that is known, else with the first element.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -139,28 +139,17 @@ def _ranks(element: Element) -> Any:
 
 def parts_of(specs: Any, value: Any, name: str) -> list[Any]:
     """Return what is given for each part of elements: lists are shapes, and no structures."""
-    if isinstance(specs, dict) and value is not None:
-        if not isinstance(value, dict):
-            raise TypeError(_misfit(specs, value, name))
-        if value.keys() != specs.keys():
-            raise ValueError(_misfit(specs, value, name))
-        keys = _nest.sorted_keys(specs)
-        return [part for key in keys for part in parts_of(specs[key], value[key], name)]
-    if isinstance(specs, tuple) and value is not None:
-        if not isinstance(value, tuple):
-            raise TypeError(_misfit(specs, value, name))
-        if len(value) != len(specs):
-            raise ValueError(_misfit(specs, value, name))
-        pairs = zip(specs, value, strict=True)
-        return [part for pair in pairs for part in parts_of(*pair, name)]
-    return [value] * len(_nest.flatten(specs))
-
-
-def _misfit(specs: Any, value: Any, name: str) -> str:
-    return (
-        f"The two structures don't have the same nested structure: elements are {specs}. "
-        f"Received: {name}={value!r:.200}. Use the elements' structure."
-    )
+    if value is None or not isinstance(specs, dict | tuple):
+        return [value] * len(_nest.flatten(specs))
+    is_dict = isinstance(specs, dict)
+    is_same_kind = isinstance(value, dict if is_dict else tuple)
+    if not is_same_kind or (value.keys() != specs.keys() if is_dict else len(value) != len(specs)):
+        raise (ValueError if is_same_kind else TypeError)(
+            f"The two structures don't have the same nested structure: elements are {specs}. "
+            f"Received: {name}={value!r:.200}. Use the elements' structure."
+        )
+    keys: Iterable[Any] = _nest.sorted_keys(specs) if is_dict else range(len(specs))
+    return [part for key in keys for part in parts_of(specs[key], value[key], name)]
 
 
 def _padding(number: int, leaf: LeafSpec | NestedSpec, shape: Any, value: Any) -> _Padding:

@@ -81,19 +81,14 @@ class Rng:
 
     Without one it is taken from the global stream, now and in the caller's thread.
 
-    Args:
+    Attributes:
         seed: The seed.
     """
 
     def __init__(self, seed: int | None = None) -> None:
         self._base = current_rng_state().seed
-        self._seed = new_seed() if seed is None else as_seed(seed)
+        self.seed = new_seed() if seed is None else as_seed(seed)
         self._numbers = itertools.count()
-
-    @property
-    def seed(self) -> int | None:
-        """The seed."""
-        return self._seed
 
     @property
     def base(self) -> int | None:
@@ -128,5 +123,5 @@ class Rng:
         return CallDraws(self._derived(iteration), base=derived_seed(base, *iteration.passes))
 
     def _derived(self, iteration: Iteration) -> int:
-        seed = self._seed if iteration.seed is None else iteration.seed
+        seed = self.seed if iteration.seed is None else iteration.seed
         return derived_seed(seed, iteration.number, *iteration.passes)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import _nest
-from mirrored.data.arrays import Rows, count_of, joined, rows_from, take
+from mirrored.data.arrays import Rows, count_of, joined, reader_of, rows_from, take
 from mirrored.data.elements import Element, Elements, Failure, Form, as_count, attempt, spec_of
 from mirrored.data.rng import Iteration, Rng
 from mirrored.data.transform import (
@@ -67,15 +67,7 @@ class Shuffled(Derived):
         size = self.cardinality
         if size <= self._buffer_size:
             # What `_picked` does, without its steps.
-            whole = self._generator(iteration).permutation(size)
-            place = 0
-
-            def read_whole(most: int) -> Rows:
-                nonlocal place
-                begin, place = place, min(place + most, size)
-                return whole[begin:place]
-
-            return read_whole
+            return reader_of(self._generator(iteration).permutation(size))
         order = _picked(iter(range(size)), self._buffer_size, self._generator(iteration))
         return lambda most: np.fromiter(itertools.islice(order, most), np.int64)
 

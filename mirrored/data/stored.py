@@ -105,10 +105,6 @@ class Stored:
     def _leaves(self) -> list[Any]:
         return [leaf for leaf in _nest.flatten(self.parts) if leaf is not None]
 
-    def batches_at_once(self, batch_size: int) -> int:
-        """Return how many batches are read at once."""
-        return max(1, _AT_ONCE // max(1, self.row_bytes * batch_size))
-
     def block_rows(self) -> int:
         """Return how many rows lie together: whole chunks of a file that has such."""
         rows = max(1, _BLOCK // max(1, self.row_bytes))
@@ -159,7 +155,7 @@ class PassesOfStored(Passes):
 
     def __init__(self, data: Stored, batch_size: int, *, shuffled: bool) -> None:
         self._data, self._size, self._shuffled = data, batch_size, shuffled
-        self.most_ahead = data.batches_at_once(batch_size)
+        self.most_ahead = max(1, _AT_ONCE // max(1, data.row_bytes * batch_size))
         self.example = data.read([slice(0, min(batch_size, data.size))])
         self._seeds = PassSeeds()
         self._checks: list[Check] = []

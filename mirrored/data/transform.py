@@ -13,7 +13,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from mirrored import _nest
-from mirrored.data.arrays import Rows, take
+from mirrored.data.arrays import Rows, reader_of, take
 from mirrored.data.elements import Element, Elements, Failure, Form, attempt, specs_of, succeeded
 from mirrored.data.leaf_specs import LeafSpec
 from mirrored.data.rng import CallDraws, Iteration, Rng
@@ -274,15 +274,8 @@ class Slices(Transform):
             yield pack([leaf[i, ...] for leaf in leaves])
 
     def open_rows(self, iteration: Iteration) -> Callable[[int], Rows]:
-        """Return what gives slices."""
-        start = 0
-
-        def read(most: int) -> Rows:
-            nonlocal start
-            begin, start = start, min(start + most, self.cardinality)
-            return slice(begin, start)
-
-        return read
+        """Return a reader of slices."""
+        return reader_of(slice(0, self.cardinality))
 
     def rows(self, which: Rows) -> Element:
         """Return some rows: views where they are a slice."""
