@@ -5,7 +5,7 @@ The counters are the process's, so that two models never share an automatic name
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextvars import ContextVar, Token
 
 from mirrored._arguments import explained
@@ -30,6 +30,22 @@ def unique_name(prefix: str) -> str:
     """Return ``prefix`` the first time, then ``prefix_1``, ``prefix_2`` and so on."""
     count = next(_counters.setdefault(prefix, itertools.count()))
     return prefix if count == 0 else f"{prefix}_{count}"
+
+
+def free_name(name: str, taken: Container[str], first: int = 1) -> str:
+    """Return ``name``, or the first of ``name_1``, ``name_2`` and so on that is not taken.
+
+    Args:
+        name: The name.
+        taken: The names that others have.
+        first: The number to begin with.
+
+    Example:
+        >>> free_name("bias", {"bias", "bias_1"})
+        'bias_2'
+    """
+    numbered = (f"{name}_{number}" for number in itertools.count(first))
+    return next(free for free in itertools.chain([name], numbered) if free not in taken)
 
 
 def one_line(name: str) -> str:

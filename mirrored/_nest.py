@@ -26,6 +26,20 @@ def _leaves(structure: Any) -> Iterator[Any]:
         yield structure
 
 
+def paths(structure: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield the leaves of nested lists, tuples and dicts, each after its keys and indices.
+
+    Args:
+        structure: The structure; dicts are in the order of their keys.
+        path: The keys and indices that lead to it.
+    """
+    if not isinstance(structure, (dict, *_SEQUENCES)):
+        yield path, structure
+        return
+    for key, item in structure.items() if isinstance(structure, dict) else enumerate(structure):
+        yield from paths(item, (*path, key))
+
+
 def sorted_keys(mapping: dict[Any, Any]) -> list[Any]:
     """Return the keys of a dict in the order in which its leaves are met."""
     try:

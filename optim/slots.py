@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mirrored import _nest, devices, ops
+from mirrored._naming import free_name
 from mirrored.ops import Tensor
 from mirrored.ops.hooks import only, recorded_by
 from mirrored.ops.spec import Shape
@@ -72,13 +73,8 @@ class Slots:
         """Return what a subclass added for a variable, by names that differ."""
         added: dict[str, Variable] = {}
         for reference, name, slot in self._optimizer._added:
-            if reference is not variable:
-                continue
-            key, number = name, 0
-            while key in added:
-                number += 1
-                key = f"{name}_{number}"
-            added[key] = slot
+            if reference is variable:
+                added[free_name(name, added)] = slot
         return added
 
     # ------------------------------------------------------------------ what there is

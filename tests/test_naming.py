@@ -57,3 +57,9 @@ def test_bad_names_are_refused(name: object) -> None:
 )
 def test_long_names_lose_their_middle(names: list[str], expected: list[str]) -> None:
     assert naming.shortened(names, 5) == expected
+
+
+def test_a_free_name_is_none_of_those_taken() -> None:
+    assert naming.free_name("a", {"b"}) == "a"
+    assert naming.free_name("a", {"a", "a_1", "a_3"}) == "a_2"
+    assert naming.free_name("a", {"a_2", "a"}, 2) == "a_3"

@@ -372,21 +372,11 @@ def check_finite(arrays: Arrays) -> Arrays:
         ValueError: `x` holds nan in row 0, column 1 (counted from 0)...
     """
     for name, structure in zip(("x", "y", "sample_weight"), arrays.layout.parts, strict=True):
-        for path, number in _named(structure, name):
-            _check_column(arrays.columns[number], path)
+        for path, number in _nest.paths(structure):
+            if number is not None:
+                keys = "".join(f"[{key!r}]" for key in path)
+                _check_column(arrays.columns[number], f"{name}{keys}")
     return arrays
-
-
-def _named(structure: Any, name: str) -> Iterator[tuple[str, int]]:
-    """Yield the numbers of columns with what errors call them."""
-    if isinstance(structure, dict):
-        for key, item in structure.items():
-            yield from _named(item, f"{name}[{key!r}]")
-    elif isinstance(structure, list | tuple):
-        for index, item in enumerate(structure):
-            yield from _named(item, f"{name}[{index}]")
-    elif structure is not None:
-        yield name, structure
 
 
 def _check_column(array: NDArray[Any], name: str) -> None:

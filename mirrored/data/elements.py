@@ -36,14 +36,9 @@ _OWN = (bool, int, float, list)  # What NumPy makes arrays of that share no memo
 
 
 class DatasetBase(Generic[ElementT]):
-    """Base of datasets for modules below `dataset`; a dataset may be part of an element.
+    """Base of datasets for modules below `dataset`; a dataset may be part of an element."""
 
-    Args:
-        transform: The transform of its elements.
-    """
-
-    def __init__(self, transform: Any) -> None:
-        self._transform = transform
+    _transform: Any
 
 
 class GlobalBatches:

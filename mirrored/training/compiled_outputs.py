@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from mirrored import _nest
+from mirrored._naming import free_name
 from mirrored._numbers import as_real
 from mirrored.layers.shapes import map_shapes
 from mirrored.training import losses
@@ -185,10 +186,7 @@ def _by_log_name(outputs: Sequence[CompiledOutput]) -> Iterator[tuple[str, Metri
                 plain = f"{prefix}{metric.name}"
                 if weighted and plain in taken:
                     plain = f"{prefix}weighted_{metric.name}"
-                name, number = plain, 0
-                while name in taken:
-                    number += 1
-                    name = f"{plain}_{number}"
+                name = free_name(plain, taken)
                 taken.add(name)
                 yield name, metric
 
@@ -247,9 +245,8 @@ def compile_outputs(
     several = [(item, item.loss) for item in outputs if item.loss is not None]
     taken: set[str] = set()
     for output, output_loss in several if len(several) > 1 else []:
-        plain = name = output.name or output_loss.name
-        while name in taken:  # Outputs without names: Keras shows the last one of these.
-            name = f"{plain}_{len(taken)}"
+        # Outputs without names: Keras shows the last one of these.
+        name = free_name(output.name or output_loss.name, taken, len(taken))
         taken.add(name)
         output.tracker = Mean(name=f"{name}_loss")
     return CompiledOutputs(outputs, structure, known)
@@ -279,20 +276,8 @@ def check_names(loss: Any, loss_weights: Any, metrics: Any, weighted_metrics: An
 
 def _paths(structure: Any, names: Sequence[str] | None) -> list[str | None]:
     """Return what each output is called, in their order: its keys, or its name in the model."""
-    paths: dict[int, str | None] = {}
-
-    def look(part: Any, path: tuple[Any, ...]) -> None:
-        if isinstance(part, dict):
-            for key, value in part.items():
-                look(value, (*path, key))
-        elif isinstance(part, list | tuple):
-            for i, value in enumerate(part):
-                look(value, (*path, i))
-        else:
-            paths[part] = _called(path, None if names is None else names[part])
-
-    look(structure, ())
-    return [paths[i] for i in range(len(paths))]
+    paths = {number: path for path, number in _nest.paths(structure)}
+    return [_called(paths[i], None if names is None else names[i]) for i in range(len(paths))]
 
 
 def _called(path: tuple[Any, ...], name: str | None) -> str | None:

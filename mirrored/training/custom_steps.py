@@ -19,6 +19,7 @@ from mirrored.distribute.global_batch import GlobalBatch
 from mirrored.ops import Tensor
 from mirrored.ops.hooks import only
 from mirrored.ops.spec import FLOATS, INTEGERS, DType
+from mirrored.training.files.tensor_tree import slots_undone_on_failure
 from mirrored.training.run_plan import RunPlan, optimizers_of
 from mirrored.training.running_means import EpochLogs, LatestLogs, RunningMeans
 from mirrored.training.step import Shards, Step, Totals, middles_of, undone_on_failure, with_check
@@ -132,17 +133,14 @@ class CustomStep(Step):
     def _whole(self) -> Iterator[None]:
         """Take back what a step wrote before it failed, where Python runs it op by op."""
         optimizers = optimizers_of(self._model)
-        slots = [optimizer.slots.snapshot() for optimizer in optimizers]
         owners: tuple[Any, ...] = (*optimizers, *self._model.metrics)
         variables = [*self._model.weights, *(v for owner in owners for v in owner.variables)]
-        try:
-            # The second takes back what is kept of replicas too, where workers die.
-            with undone_on_failure(variables), Undone().after_failure():
-                yield
-        except BaseException:
-            for optimizer, known in zip(optimizers, slots, strict=True):
-                optimizer.slots.restore(known)
-            raise
+        with (
+            slots_undone_on_failure(optimizers),
+            undone_on_failure(variables),
+            Undone().after_failure(),  # What is kept of replicas too, where workers die.
+        ):
+            yield
 
 
 def row_of(totals: Totals, statistics: list[float]) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mirrored import _nest
 from mirrored._files import as_path
+from mirrored._naming import free_name
 from mirrored._types import PathLike
 from mirrored.export.node_writer import OPSET
 from mirrored.export.onnx_file import export_function
@@ -150,9 +151,7 @@ def _named_inputs(model: "Model", arguments: list[Any]) -> list[GraphInput]:
         own = [f"input_{place}" for place in range(len(inputs))]
     named: dict[str, GraphInput] = {}
     for wish, spec in zip(own, inputs, strict=True):
-        name = wish = spec.name or wish
-        while name in named:
-            name = f"{wish}_{len(named)}"
+        name = free_name(spec.name or wish, named, len(named))
         sizes = tuple(
             ("batch" if axis == 0 else f"{name}_axis_{axis}") if size is None else size
             for axis, size in enumerate(spec.shape)

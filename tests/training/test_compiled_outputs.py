@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mirrored as mr
+from mirrored.training.compiled_outputs import compile_outputs
 
 X = np.random.default_rng(3).normal(size=(7, 2))
 A, B = X.sum(axis=1, keepdims=True), X[:, :1] * 2.0
@@ -74,6 +75,12 @@ def test_order_of_values_without_names() -> None:
     logs = single.evaluate(X, B, verbose=0, return_dict=True)
     ordered = ["loss", "mse", "mae", "mae", "weighted_mae"]
     assert single.test_on_batch(X, B) == [logs[name] for name in ordered]
+
+
+def test_losses_whose_names_look_numbered() -> None:
+    losses = [mr.losses.MeanSquaredError(name=name) for name in ("a_2", "a", "a")]
+    outputs = compile_outputs([(None, 1)] * 3, None, [0, 1, 2], losses, None, None, None)
+    assert [tracker.name for tracker in outputs.trackers] == ["a_2_loss", "a_loss", "a_3_loss"]
 
 
 @pytest.mark.parametrize("eager", [True, False], ids=["eager", "recorded"])

@@ -71,12 +71,14 @@ class TensorBoard(Callback):
         embeddings_metadata: None = None,
     ) -> None:
         super().__init__()
-        _check_not_asked(
-            write_images=(write_images, "`histogram_freq` shows weights as histograms."),
-            profile_batch=(profile_batch, "Use `mr.profiler.trace`, which writes profiles."),
-            embeddings_freq=(embeddings_freq, "Layers have no embeddings here."),
-            embeddings_metadata=(embeddings_metadata, "Layers have no embeddings here."),
-        )
+        for name, value, advice in (
+            ("write_images", write_images, "`histogram_freq` shows weights as histograms."),
+            ("profile_batch", profile_batch, "Use `mr.profiler.trace`, which writes profiles."),
+            ("embeddings_freq", embeddings_freq, "Layers have no embeddings here."),
+            ("embeddings_metadata", embeddings_metadata, "Layers have no embeddings here."),
+        ):
+            if value:
+                raise ValueError(f"`{name}` is not provided. Received: {name}={value!r}. {advice}")
         self.log_dir = os.fspath(log_dir)
         self.histogram_freq = check_count("histogram_freq", histogram_freq, least=0)
         self.write_graph = write_graph
@@ -200,10 +202,3 @@ def _add(writer: SummaryWriter, values: Logs, step: int) -> None:
     for key, value in values.items():
         # As `summary.scalar` does, without the tensors that cost more than a short step.
         writer.add(step, key, as_scalar(value), "scalars", None)
-
-
-def _check_not_asked(**arguments: tuple[Any, str]) -> None:
-    """Raise ValueError where something is asked for that is not there."""
-    for name, (value, advice) in arguments.items():
-        if value:
-            raise ValueError(f"`{name}` is not provided. Received: {name}={value!r}. {advice}")

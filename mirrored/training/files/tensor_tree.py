@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored._files import special_kind
+from mirrored._naming import free_name
 from mirrored._types import PathLike
 from mirrored.errors import WeightsFileError
 from mirrored.layers.layer import Layer, own_weights
@@ -63,11 +64,7 @@ def named_by_place(pairs: Iterable[tuple[str, Item]]) -> dict[str, Item]:
         if id(item) in seen:  # Shared with a layer before.
             continue
         seen.add(id(item))
-        key, number = name, 0
-        while key in named:  # A layer may give two of its weights one name.
-            number += 1
-            key = f"{name}_{number}"
-        named[key] = item
+        named[free_name(name, named)] = item  # A layer may give two of its weights one name.
     return named
 
 
