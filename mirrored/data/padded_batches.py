@@ -139,9 +139,9 @@ def _ranks(element: Element) -> Any:
 
 def parts_of(specs: Any, value: Any, name: str) -> list[Any]:
     """Return what is given for each part of elements: lists are shapes, and no structures."""
-    if value is None or not isinstance(specs, dict | tuple):
-        return [value] * len(_nest.flatten(specs))
     is_dict = isinstance(specs, dict)
+    if value is None or not (is_dict or isinstance(specs, tuple)):
+        return [value] * len(_nest.flatten(specs))
     is_same_kind = isinstance(value, dict if is_dict else tuple)
     if not is_same_kind or (value.keys() != specs.keys() if is_dict else len(value) != len(specs)):
         raise (ValueError if is_same_kind else TypeError)(

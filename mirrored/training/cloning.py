@@ -73,7 +73,11 @@ def clone_model(
                 "supported for Sequential models or Functional models. Received model of type "
                 f"'{type(model).__name__}'."
             )
-        return _of_class(model)
+        clone: Model = made_again(model)
+        shapes = model.get_build_config()
+        if shapes is not None and not clone.built:
+            clone.build_from_config(shapes)
+        return _compiled_as(model, clone)
     function = made_again if clone_function is None else clone_function
     again = _Again(function, call_function, recursive, {} if cache is None else cache)
     if not isinstance(model, Sequential):
@@ -85,15 +89,6 @@ def clone_model(
             f"`call_function` with Functional models only. Received model {model!r}."
         )
     return _compiled_as(model, _sequential(model, input_tensors, again))
-
-
-def _of_class(model: Model) -> Model:
-    """Return a model of a subclass, made with the same arguments and built for the same shapes."""
-    clone: Model = made_again(model)
-    shapes = model.get_build_config()
-    if shapes is not None and not clone.built:
-        clone.build_from_config(shapes)
-    return _compiled_as(model, clone)
 
 
 def _compiled_as(model: Model, clone: Model) -> Model:

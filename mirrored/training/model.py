@@ -551,15 +551,12 @@ class Model(Layer):
         check_alterations([*walk(self), optimizer, *_nest.flatten(arguments[0]), *all_metrics])
         with strategy.scope():
             instance = get_optimizer(optimizer)
-            compilation = Compilation(instance, arguments, Mean(name="loss"))
+            options = bool(run_eagerly), steps_per_execution, jit_compile, bool(check_gradients)
+            compilation = Compilation(instance, arguments, Mean(name="loss"), *options)
             if self.built:
                 compilation.resolve(self.output_shapes, self.output_names or None)
             else:
                 check_names(*arguments)
-        compilation.run_eagerly = bool(run_eagerly)
-        compilation.steps_per_execution = steps_per_execution
-        compilation.jit_compile = jit_compile
-        compilation.check_gradients = bool(check_gradients)
         self.__state__.compilation = compilation
         self.__forget_steps()
 
@@ -1134,7 +1131,7 @@ class Model(Layer):
     @property
     def __named_as__(self) -> Mapping[str, Any] | None:
         """What configurations call the class of a functional model, as Keras does; else None."""
-        if self.__state__.graph is None or not _is_functional(type(self)):
+        if self.__state__.graph is None or vars(type(self)).get("_functional_name") is None:
             return None
         names = dict.fromkeys(("class_name", "registered_name"), "Functional")
         return {"module": "keras.src.models.functional", **names}
@@ -1426,11 +1423,6 @@ class Model(Layer):
         from mirrored.training.model_summary import summarize
 
         return summarize(self).html()
-
-
-def _is_functional(cls: type) -> bool:
-    """Whether a class is the one whose graphs Keras writes as its own kind of model."""
-    return vars(cls).get("_functional_name") is not None
 
 
 def _takes_inputs(cls: type) -> bool:

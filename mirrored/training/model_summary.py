@@ -78,7 +78,8 @@ def summarize(
     rows = []
     for callee, depth in _nested(_between(callees, layer_range), expand_nested):
         prefix = f"{_NESTED * depth}└ " if depth else ""
-        name = f"{prefix}{one_line(callee.name)} ({_kind(callee)})"
+        kind = type(callee).__name__ if isinstance(callee, Layer) else callee.kind
+        name = f"{prefix}{one_line(callee.name)} ({kind})"
         row = [name, _shape_of(callee), _size_of(callee)]
         if nodes:
             row.append(_connections(callee, nodes))
@@ -221,11 +222,6 @@ def _connections(callee: Any, nodes: set[Node]) -> str:
         for before in [tensor.node]
     ]
     return ", ".join(sources) or "-"
-
-
-def _kind(callee: Any) -> str:
-    kind: str = type(callee).__name__ if isinstance(callee, Layer) else callee.kind
-    return kind
 
 
 def _shape_of(callee: Any) -> str:

@@ -161,7 +161,7 @@ class LatestLogs(EpochLogs):
         if results.keys() != self._logs.keys():
             return self.logs()
         tracker = self._model.required_compilation().loss_tracker
-        if tracker in self._model.metrics and not tracker.has_counted:
+        if tracker in self._model.metrics and not tracker.totals[1]:
             # Where no step updated it: Keras shows 0.
             results[tracker.name] = self._logs[tracker.name]
         return {name: results[name] for name in self._logs}

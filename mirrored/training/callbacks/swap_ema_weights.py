@@ -65,13 +65,8 @@ class SwapEMAWeights(Callback):
         self._swap(into_model=False)
 
     on_predict_begin, on_predict_end = on_test_begin, on_test_end
-
-    def _let_go(self) -> None:
-        self._swap(into_model=False)
-
-    def _epochs_done(self) -> None:
-        """Have the averages where they belong: `fit` is about to set the weights to them."""
-        self._swap(into_model=False)
+    # When the epochs are done `fit` is about to set the weights to the averages.
+    _epochs_done = _let_go = on_test_end
 
     def _swap(self, *, into_model: bool) -> None:
         """Let the weights and the averages change places, unless they are where they should be."""

@@ -318,7 +318,10 @@ class Loss(_overrides.Subclassable, Configured):
             return _weighed(values, mask, sample_weight)
         number, is_whole = self.__number(values, mask, sample_weight)
         if number is not None:
-            return as_mean_of_shard(number) if is_whole else _by_share(number, share)
+            if is_whole:
+                return as_mean_of_shard(number)
+            # Counted by the replica's share of the batch, it is the replica's part of it.
+            return number if share in (None, 1.0) else known_as_mean(number * (1.0 / share))
         values = of_examples(values, y_pred, sample_weight)
         # 0 for no examples.
         return known_as_mean(ops.reduce_sum(values) / float(max(values.size, 1)))
@@ -403,13 +406,6 @@ def _weighed(values: Tensor, mask: Tensor | None, sample_weight: Any) -> Tensor:
     from mirrored.training.losses.masked_means import mask_weights, weighed
 
     return weighed(values, mask_weights(sample_weight, mask, values.dtype))
-
-
-def _by_share(part: Tensor, share: float | None) -> Tensor:
-    """Return what, counted by a replica's share of the batch, is the replica's part of it."""
-    if share is None or share == 1.0:
-        return part
-    return known_as_mean(part * (1.0 / share))
 
 
 class LossByLastAxis(Loss):

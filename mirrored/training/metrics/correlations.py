@@ -1,7 +1,7 @@
 """How far predictions vary with their targets."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from mirrored import ops
 from mirrored._arguments import explained
@@ -10,7 +10,7 @@ from mirrored.ops import Tensor
 from mirrored.training.losses.values import EPSILON, cast, converted, of_one_rank
 from mirrored.training.metrics.counting import Counting
 from mirrored.training.metrics.metric import add
-from mirrored.training.metrics.quotient import Comparison, is_first_axis
+from mirrored.training.metrics.quotient import Comparison
 
 
 @explained
@@ -78,7 +78,7 @@ class _Correlation(Comparison):
 
     _direction = "up"
     _default: ClassVar[str]
-    _correlation: ClassVar[Any]
+    _correlation: ClassVar[Callable[..., Tensor]]
 
     def __init__(
         self, name: str | None = None, dtype: DTypeLike | None = None, axis: int = -1
@@ -87,11 +87,7 @@ class _Correlation(Comparison):
         self.axis = axis
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        values: Tensor = type(self)._correlation(y_true, y_pred, self.axis)
-        return values
-
-    def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
-        return is_first_axis(self.axis, y_pred)
+        return type(self)._correlation(y_true, y_pred, self.axis)
 
 
 class PearsonCorrelation(_Correlation):

@@ -20,7 +20,6 @@ from mirrored.training.metrics.quotient import (
     Quotient,
     Statistics,
     counted_values,
-    is_first_axis,
     weighted_sums,
 )
 
@@ -227,9 +226,6 @@ class CosineSimilarity(Comparison):
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         return -regression.cosine_similarity(y_true, y_pred, self.axis)
 
-    def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
-        return is_first_axis(self.axis, y_pred)
-
 
 class _Entropy(Comparison):
     """The mean of a cross-entropy: a subclass says which."""
@@ -309,9 +305,6 @@ class CategoricalCrossentropy(_Entropy):
         return crossentropy.categorical_crossentropy(
             y_true, y_pred, self.from_logits, self.label_smoothing, self.axis
         )
-
-    def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
-        return is_first_axis(self.axis, y_pred)
 
 
 class SparseCategoricalCrossentropy(Comparison):

@@ -93,11 +93,6 @@ class Quotient(Metric):
         """The total and the count since the last reset."""
         return float(self._total), 0.0 if self._count is None else float(self._count)
 
-    @property
-    def has_counted(self) -> bool:
-        """Whether it has seen something since the last reset."""
-        return self.totals[1] != 0.0
-
     def result(self) -> Any:
         """Return the total divided by the count since the last reset; 0 of nothing."""
         total = self._total.read_value()
@@ -207,6 +202,7 @@ def counted_values(values: Any, sample_weight: Any) -> tuple[Tensor, Any]:
 class Comparison(Quotient):
     """The mean of what a comparison of targets and predictions gives, element by element."""
 
+    axis: int = -1  # Along which values are computed.
     _averaged: ClassVar[int] = 0  # The last axes that sample weights cannot tell apart.
     _heeds_masks: ClassVar[bool] = True  # Whether what predictions' masks leave out does not count.
 
@@ -232,7 +228,7 @@ class Comparison(Quotient):
     def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
         # Of vectors some make one number, as the functions of losses do.
         if y_pred.ndim > 1:
-            return False
+            return is_first_axis(self.axis, y_pred)
         return not self._values(ops.convert_to_tensor(y_true), self._as_predictions(y_pred)).shape
 
     def _as_predictions(self, y_pred: Any) -> Tensor:
