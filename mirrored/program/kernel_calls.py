@@ -143,7 +143,7 @@ class _Noted:
     def __call__(self, *args: Any, out: Any, **kwargs: Any) -> None:
         function = self._function
         if isinstance(function, np.ufunc) and not kwargs:
-            args = tuple(_without_axes(arg, out) for arg in _scalars_typed(args))
+            args = _scalars_typed(args)
             if self._name not in _OUT_BY_NAME:
                 self._add(function, (*args, out))
                 return
@@ -202,12 +202,6 @@ def _scalars_typed(args: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(arrays) in (0, len(args)):
         return args
     return tuple(_scalar_like(arg, arrays[0]) for arg in args)
-
-
-def _without_axes(value: Any, out: Any) -> Any:
-    """Return one element as an array of rank 0, which NumPy takes less time to broadcast."""
-    is_one = isinstance(value, np.ndarray) and value.size == 1
-    return value.reshape(()) if is_one and out.size > 1 else value
 
 
 def _scalar_like(value: Any, array: Any) -> Any:
