@@ -189,6 +189,7 @@ def test_whether_a_variable_has_a_value() -> None:
     v = tf.Variable(tf.random_normal([2]))
     w = tf.Variable(v.initialized_value() * 2.0)
     both = tf.tuple([v, w[0]])
+    (by_w,) = tf.gradients(w * v.initialized_value(), w)
     missing = tf.report_uninitialized_variables()
     assert (missing.shape.as_list(), "dtype=string" in repr(missing)) == ([None], True)
     with tf.Session() as session:
@@ -200,6 +201,7 @@ def test_whether_a_variable_has_a_value() -> None:
         first, second = session.run([v, w])
         assert (first * 2.0).tolist() == second.tolist()
         assert session.run(both)[1] == second[0]
+        assert session.run(by_w).tolist() == first.tolist()
 
 
 LOOPS = [

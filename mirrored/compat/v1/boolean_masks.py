@@ -6,7 +6,7 @@ from mirrored import ops
 from mirrored._types import DTypeLike, TensorLike
 from mirrored.compat.v1.graph import graph_of
 from mirrored.compat.v1.graph_elements import Tensor
-from mirrored.compat.v1.running import current_run
+from mirrored.compat.v1.running import has_values
 from mirrored.compat.v1.sources import converted
 from mirrored.ops.searching import Unique, UniqueWithCounts
 from mirrored.ops.spec import as_dtype
@@ -42,7 +42,7 @@ def boolean_mask(
             sizes = (*sizes[:first], None, *sizes[first + len(wanted._shape) :])
 
         def masked(tensor: Any, mask: Any) -> Any:
-            if not _has_values():  # What it depends on is looked for: it may be all of the tensor.
+            if not has_values():  # What it depends on is looked for: it may be all of the tensor.
                 rest = tensor.shape[first + len(mask.shape) :]
                 return ops.reshape(tensor, (*tensor.shape[:first], -1, *rest))
             return ops.boolean_mask(tensor, mask, axis=first)
@@ -121,7 +121,7 @@ def dynamic_partition(
             rest = (None, *values._shape[len(numbers._shape) :])
 
         def parted(data: Any, numbers: Any) -> Any:
-            if not _has_values():  # What it depends on is looked for: it may be all of the tensor.
+            if not has_values():  # What it depends on is looked for: it may be all of the tensor.
                 flat = ops.reshape(data, (-1, *data.shape[len(numbers.shape) :]))
                 return [flat] * num_partitions
             return ops.dynamic_partition(data, numbers, num_partitions)
@@ -130,8 +130,3 @@ def dynamic_partition(
         return graph.draw(
             parted, (values, numbers), kind="DynamicPartition", name=scope, results=results
         ).outputs
-
-
-def _has_values() -> bool:
-    run = current_run()
-    return run is not None and not run.kept.has_no_values

@@ -13,7 +13,7 @@ from mirrored.compat.v1.drawn_calls import named_call
 from mirrored.compat.v1.graph import Graph, graph_of
 from mirrored.compat.v1.graph_elements import Operation, Tensor
 from mirrored.compat.v1.plans import operation_of, part_between
-from mirrored.compat.v1.running import current_run
+from mirrored.compat.v1.running import has_values
 from mirrored.compat.v1.sources import converted, never
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.graph.part import nodes_between
@@ -151,7 +151,7 @@ def _checked_condition(value: Any) -> Tensor:
 def _loop(going: Branch, step: Branch) -> Callable[..., Any]:
     def loop(values: Any, for_going: Any, for_step: Any, most: Any) -> list[Any]:
         count = 0
-        if current_run().kept.has_no_values:  # type: ignore[union-attr]
+        if not has_values():
             # Who asks what depends on what: once round the loop shows it.
             return step(values, for_step)
         while (most is None or count < int(most)) and bool(going(values, for_going)[0]):
@@ -291,7 +291,7 @@ def _as_tensor(graph: Graph, value: Any) -> Tensor:
 
 def _choose(if_true: Branch, if_false: Branch) -> Callable[..., Any]:
     def choose(pred: Any, for_true: Any, for_false: Any) -> list[Any]:
-        if current_run().kept.has_no_values:  # type: ignore[union-attr]
+        if not has_values():
             # Who asks what depends on what: it may be either.
             pairs = zip(if_true([], for_true), if_false([], for_false), strict=True)
             return [_either(*pair) for pair in pairs]

@@ -6,7 +6,7 @@ them, whose values are known when an initializer runs.
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NoReturn
 
@@ -118,16 +118,16 @@ class _Unkept:
     has_no_values = False
 
     def __init__(self) -> None:
-        self._counts: dict[Operation, int] = {}
+        self._counts: dict[Hashable, int] = {}
 
     def stream(self, operation: Operation) -> RngState:
         """Return what the dataset's function draws from."""
         return current_rng_state()
 
-    def count(self, operation: Operation) -> int:
-        """Return how often this was called for an operation before."""
-        self._counts[operation] = self._counts.get(operation, -1) + 1
-        return self._counts[operation]
+    def count(self, key: Hashable) -> int:
+        """Return how often this was called for a key before."""
+        self._counts[key] = self._counts.get(key, -1) + 1
+        return self._counts[key]
 
     def storage(self, variable: Any) -> NoReturn:
         """Raise RuntimeError: a dataset does not change variables."""

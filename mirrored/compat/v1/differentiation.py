@@ -159,6 +159,7 @@ class _NoSession:
     """What a session keeps, where there is none: shapes are looked for."""
 
     has_no_values = True
+    initialized: frozenset[Any] = frozenset()
 
     def storage(self, variable: Any) -> Any:
         """Return what stands for a variable that is read or written among other operations."""

@@ -106,7 +106,7 @@ class Operation:
         Raises:
             ValueError: No session was given or entered.
         """
-        _session(
+        session_or_default(
             session,
             "Cannot execute operation using `run()`: No default session is registered. Use "
             "`with sess.as_default():` or pass an explicit session to `run(session=sess)`",
@@ -219,7 +219,7 @@ class Tensor(SymbolicTensor):
         Raises:
             ValueError: No session was given or entered.
         """
-        return _session(
+        return session_or_default(
             session,
             "Cannot evaluate tensor using `eval()`: No default session is registered. Use "
             "`with sess.as_default()` or pass an explicit session to `eval(session=sess)`",
@@ -285,21 +285,35 @@ copyreg.pickle(Tensor, reduced)
 
 
 class TextTensor(Tensor):
-    """A result whose value is texts, as bytes: `made_of` makes it on the host.
+    """A result whose value is texts, as bytes, which the host makes of what a run computes.
 
     Args:
         shape: Its shape, with None for sizes that are not known.
+        fetched: The tensors whose values a run computes where it is fetched.
+        make: From their values to its value.
     """
 
-    def __init__(self, shape: Any) -> None:
+    def __init__(
+        self, shape: Any, fetched: Sequence[Tensor], make: Callable[[Sequence[Any]], Any]
+    ) -> None:
         super().__init__(shape, np.dtype(object), "")
+        self._fetched, self._make = list(fetched), make
+
+    @property
+    def fetched(self) -> list[Tensor]:
+        """The tensors whose values a run computes where it is fetched."""
+        return self._fetched
+
+    def made_of(self, values: Sequence[Any]) -> Any:
+        """Return what a run returns for it, of the values of `fetched`."""
+        return self._make(values)
 
     @property
     def _dtype_name(self) -> str:
         return "string"
 
 
-def _session(session: Any, problem: str) -> Any:
+def session_or_default(session: Any, problem: str) -> Any:
     """Return a session, or the default one; raise ValueError if there is none."""
     session = default_session() if session is None else session
     if session is None:

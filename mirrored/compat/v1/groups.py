@@ -9,7 +9,7 @@ import numpy as np
 from mirrored import _nest, ops
 from mirrored.compat.v1.graph import Graph, get_default_graph
 from mirrored.compat.v1.graph_elements import Operation, Tensor, TextTensor
-from mirrored.compat.v1.running import current_run
+from mirrored.compat.v1.running import is_initialized
 from mirrored.compat.v1.variables import GraphKeys, Variable, nothing
 
 
@@ -87,29 +87,15 @@ def report_uninitialized_variables(
     variables = global_variables() + local_variables() if listed is None else list(listed)
     graph = variables[0].graph if variables else get_default_graph()
     with graph.name_scope(name):
-        results = _Names([variable.op.name for variable in variables])
-        results.initialized = [is_variable_initialized(variable) for variable in variables]
-        return graph.draw(nothing, kind="Names", name="boolean_mask", results=results).outputs[0]
+        initialized = [is_variable_initialized(variable) for variable in variables]
 
+        def missing(there: Sequence[Any]) -> Any:
+            pairs = zip(variables, there, strict=True)
+            names = [variable.op.name.encode() for variable, value in pairs if not value]
+            return np.array(names, dtype=object)
 
-class _Names(TextTensor):
-    """A result whose value is the names of those variables that have no value."""
-
-    initialized: list[Tensor]
-
-    def __init__(self, names: list[str]) -> None:
-        super().__init__((None,))
-        self._names = names
-
-    @property
-    def fetched(self) -> list[Tensor]:
-        """The tensors whose values a run computes where it is fetched."""
-        return self.initialized
-
-    def made_of(self, values: Sequence[Any]) -> Any:
-        """Return the names as bytes."""
-        missing = [n.encode() for n, there in zip(self._names, values, strict=True) if not there]
-        return np.array(missing, dtype=object)
+        names = TextTensor((None,), initialized, missing)
+        return graph.draw(nothing, kind="Names", name="boolean_mask", results=names).outputs[0]
 
 
 def variables_initializer(var_list: Sequence[Variable], name: str = "init") -> Operation:
@@ -124,13 +110,8 @@ def global_variables_initializer() -> Operation:
 
 def is_variable_initialized(variable: Variable) -> Tensor:
     """Return whether a variable has a value in the session. A run with it is not recorded."""
-
-    def check() -> Any:
-        run: Any = current_run()
-        return ops.constant(run is not None and variable in run.kept.initialized)
-
     return variable.graph.draw(
-        check,
+        lambda: ops.constant(is_initialized(variable)),
         kind="IsVariableInitialized",
         name="IsVariableInitialized",
         results=Tensor((), ops.bool_, ""),

@@ -9,7 +9,7 @@ import numpy as np
 from mirrored import ops
 from mirrored._types import TensorLike
 from mirrored.compat.v1.graph import graph_of
-from mirrored.compat.v1.graph_elements import Operation, Tensor
+from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.compat.v1.running import current_run
 from mirrored.compat.v1.sources import converted
 from mirrored.ops.hooks import active_recorder, graph_scope, only
@@ -105,7 +105,6 @@ def Print(
     with graph.as_default():
         kept = converted(input_, name=f"{name}/input")
         inputs = [converted(value, name=f"{name}/data_{i}") for i, value in enumerate(data)]
-    drawn: list[Operation] = []
 
     def show(value: Any, *shown: Any) -> Any:
         run = current_run()
@@ -113,7 +112,7 @@ def Print(
             return ops.identity(value)
 
         def write(*arrays: Any) -> None:
-            if most < 0 or run.kept.count(drawn[0]) < most:
+            if most < 0 or run.kept.count(show) < most:
                 parts = [
                     f"[{_summarized(np.asarray(array), 3 if summarize is None else summarize)}]"
                     for array in arrays[: len(shown)]
@@ -128,8 +127,7 @@ def Print(
                 PRINT(*(shown or [ops.constant(0)]), write=write)
         return ops.identity(value)
 
-    drawn.append(graph.draw(show, (kept, *inputs), kind="Print", name=name))
-    return drawn[0].outputs[0]
+    return graph.draw(show, (kept, *inputs), kind="Print", name=name).outputs[0]
 
 
 def _summarized(array: Any, most: int) -> str:

@@ -123,7 +123,9 @@ class Iterator(Structure):
             shared_name: Accepted for compatibility.
             output_classes: Accepted for compatibility.
         """
-        shapes = _nest.map_structure(_tuple_of, output_shapes)
+        shapes = _nest.map_structure(
+            lambda leaf: sizes_of(leaf) if isinstance(leaf, TensorShape) else leaf, output_shapes
+        )
         return Iterator(get_default_graph(), signature_of(output_types, shapes))
 
     @property
@@ -281,7 +283,3 @@ def check_one_shot(source: Source) -> None:
                 f"Cannot capture a stateful node {where} Use `make_initializable_iterator()` "
                 "instead."
             )
-
-
-def _tuple_of(shape: Any) -> Any:
-    return sizes_of(shape) if isinstance(shape, TensorShape) else shape

@@ -245,14 +245,15 @@ def check_same(mine: Sizes | None, other: Sizes | None) -> None:
         raise ValueError(f"Shapes must be equal rank, but are {len(mine)} and {len(other)}")
     for axis, (first, two) in enumerate(zip(mine, other, strict=True)):
         if None not in (first, two) and first != two:
-            shapes = " and ".join(_bracketed(shape) for shape in (mine, other))
+            shapes = " and ".join(bracketed(shape) for shape in (mine, other))
             raise ValueError(
                 f"Dimension {axis} in both shapes must be equal, but are {first} and {two}. Shapes "
                 f"are {shapes}."
             )
 
 
-def _bracketed(sizes: Sizes) -> str:
+def bracketed(sizes: Sizes) -> str:
+    """Return sizes as TensorFlow's kernels write them."""
     return f"[{','.join('?' if size is None else str(size) for size in sizes)}]"
 
 

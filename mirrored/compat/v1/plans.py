@@ -4,7 +4,7 @@ A run like one before it finds its plan by one key, and calls a program with the
 given.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from mirrored import ops
 from mirrored.backends.stream_backend import is_offloaded
 from mirrored.compat.v1.graph_elements import Operation, Tensor, value_by_now
-from mirrored.compat.v1.partial_shapes import TensorShape
+from mirrored.compat.v1.partial_shapes import TensorShape, bracketed
 from mirrored.compat.v1.placing import Placement
 from mirrored.compat.v1.running import OpStream, Run, running
 from mirrored.devices import device
@@ -68,7 +68,7 @@ class Kept:
         self.elements: dict[Any, Any] = {}
         self._storages: dict[Any, Any] = {}
         self._streams: dict[Operation, OpStream] = {}
-        self._counts: dict[Operation, int] = {}
+        self._counts: dict[Hashable, int] = {}
 
     def storage(self, variable: Any) -> Any:
         """Return what holds a variable's value, zeros until its initializer runs."""
@@ -88,10 +88,10 @@ class Kept:
             stream = self._streams[operation] = OpStream(operation)
         return stream
 
-    def count(self, operation: Operation) -> int:
-        """Return how often this was asked for an operation before."""
-        count = self._counts.get(operation, 0)
-        self._counts[operation] = count + 1
+    def count(self, key: Hashable) -> int:
+        """Return how often this was asked for a key before."""
+        count = self._counts.get(key, 0)
+        self._counts[key] = count + 1
         return count
 
     def clear(self) -> None:
@@ -398,10 +398,7 @@ def operation_of(node: Any) -> Operation:
 def _not_fed(operation: Operation) -> InvalidArgumentError:
     (tensor,) = operation.outputs
     dtype = {"float32": "float", "float64": "double"}.get(tensor._dtype.name, tensor._dtype.name)
-    shape = ""
-    if tensor._shape:
-        sizes = ",".join("?" if size is None else str(size) for size in tensor._shape)
-        shape = f" and shape [{sizes}]"
+    shape = f" and shape {bracketed(tensor._shape)}" if tensor._shape else ""
     return InvalidArgumentError(
         f"You must feed a value for placeholder tensor '{operation.name}' with dtype {dtype}"
         f"{shape}\n\t [[{{{{node {operation.name}}}}}]]"

@@ -1,6 +1,7 @@
 """What the operations of a graph ask while a session runs them: variables' values, and a tape."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -105,11 +106,8 @@ class Run:
 
     def gradients(self, ys: Any, xs: Any, grad_ys: Any) -> list[Any]:
         """Return the gradients of the sum of `ys` by each of `xs`."""
-        if not self._once:
+        with self.tape.stop_recording() if self._once else nullcontext():
             grads: list[Any] = self.tape.gradient(ys, xs, grad_ys)
-            return grads
-        with self.tape.stop_recording():
-            grads = self.tape.gradient(ys, xs, grad_ys)
             return grads
 
 
@@ -130,6 +128,18 @@ def storage_of(variable: Any) -> Any:
     if run is None:  # Shapes of such operations are known, so sessions alone run them.
         raise RuntimeError(f"{variable!r} has a value only in a session. Run it in a session.")
     return run.kept.storage(variable)
+
+
+def is_initialized(variable: Any) -> bool:
+    """Return whether a graph's variable has a value in the session of the run that asks."""
+    run: Any = current_run()
+    return variable in run.kept.initialized
+
+
+def has_values() -> bool:
+    """Return whether a session runs the operation that asks; else its shape is looked for."""
+    run = current_run()
+    return run is not None and not run.kept.has_no_values
 
 
 # The sessions that are entered.

@@ -51,7 +51,8 @@ def constant(
                 f"Expected Tensor's shape: {wanted}, got {array.shape}. Pass a value of that shape."
             )
         array = _filled(array, wanted)
-    return draw(lambda: convert_to_tensor(array), "Const", name)
+    draw = get_default_graph().draw
+    return draw(lambda: convert_to_tensor(array), kind="Const", name=name).outputs[0]
 
 
 def _filled(array: Any, shape: tuple[int, ...]) -> Any:
@@ -64,11 +65,6 @@ def _filled(array: Any, shape: tuple[int, ...]) -> Any:
     flat = np.ravel(array)
     missing = size - flat.size
     return np.concatenate([flat, np.repeat(flat[-1:], missing)]).reshape(shape)
-
-
-def draw(function: Any, kind: str, name: str) -> Tensor:
-    """Return the one result of a function of nothing, as a tensor of the default graph."""
-    return get_default_graph().draw(function, kind=kind, name=name).outputs[0]
 
 
 def converted(value: Any, dtype: Any = None, name: str = "Const") -> Tensor:

@@ -47,36 +47,12 @@ class Summary(TextTensor):
     """A result whose value is a summary, as bytes that a `FileWriter` takes."""
 
     def __init__(self, parts: Sequence[_Part]) -> None:
-        super().__init__(())
+        super().__init__((), [part.tensor for part in parts], self._bytes)
         self.parts = list(parts)
 
-    @property
-    def fetched(self) -> list[Tensor]:
-        """The tensors whose values a run computes where it is fetched."""
-        return [part.tensor for part in self.parts]
-
-    def made_of(self, values: Sequence[Any]) -> bytes:
-        """Return the summary of the values of `fetched`, as bytes."""
+    def _bytes(self, values: Sequence[Any]) -> Any:
         pairs = [_value(part, value) for part, value in zip(self.parts, values, strict=True)]
-        data: bytes = _messages().Summary(value=pairs).SerializeToString()
-        return data
-
-
-class _Text(TextTensor):
-    """A constant whose value is a text, as bytes."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(())
-        self._value = text.encode()
-
-    @property
-    def fetched(self) -> list[Tensor]:
-        """Nothing that a run computes."""
-        return []
-
-    def made_of(self, values: Sequence[Any]) -> bytes:
-        """Return the text as bytes."""
-        return self._value
+        return _messages().Summary(value=pairs).SerializeToString()
 
 
 def scalar(name: str, tensor: Any, collections: Any = None, family: str | None = None) -> Summary:
@@ -131,8 +107,8 @@ def _drawn(
         tag = f"{_clean(family)}/{whole}" if family else whole
         shown = []
         if form in _TAGS:
-            name, text_of = f"{whole}/{_TAGS[form]}/", _Text(tag)
-            shown = graph.draw(_nothing, kind="Const", name=name, results=text_of).outputs
+            name, constant = f"{whole}/{_TAGS[form]}/", TextTensor((), [], lambda _: tag.encode())
+            shown = graph.draw(_nothing, kind="Const", name=name, results=constant).outputs
         tensor = converted(value, name=f"{whole}/values/")
         summary = Summary([_Part(tag, form, tensor, text)])
         graph.draw(_nothing, (*shown, tensor), kind=kind, name=f"{whole}/", results=summary)

@@ -8,9 +8,9 @@ import numpy as np
 from mirrored import ops
 from mirrored._types import DTypeLike, TensorLike
 from mirrored.compat.v1.graph import Graph, get_default_graph
-from mirrored.compat.v1.graph_elements import Operation, Tensor
+from mirrored.compat.v1.graph_elements import Operation, Tensor, session_or_default
 from mirrored.compat.v1.partial_shapes import check_same
-from mirrored.compat.v1.running import current_run, default_session, storage_of
+from mirrored.compat.v1.running import is_initialized, storage_of
 from mirrored.compat.v1.sources import converted
 from mirrored.devices import device
 from mirrored.graph import placeholders
@@ -136,9 +136,7 @@ class Variable(Tensor):
         """
 
         def value(initial: Any) -> Any:
-            run: Any = current_run()
-            has_one = run is not None and self in run.kept.initialized
-            return storage_of(self).read_value() if has_one else initial
+            return storage_of(self).read_value() if is_initialized(self) else initial
 
         return self.graph.draw(
             value,
@@ -188,9 +186,8 @@ class Variable(Tensor):
 
     def load(self, value: TensorLike, session: Any = None) -> None:
         """Set the value in a session, by default the default session."""
-        session = default_session() if session is None else session
-        if session is None:
-            raise ValueError("Either session argument should be provided or default session set.")
+        problem = "Either session argument should be provided or default session set."
+        session = session_or_default(session, problem)
         session.set_values({self: np.asarray(value, self._dtype)})
 
     def __str__(self) -> str:
