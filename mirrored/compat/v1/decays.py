@@ -6,6 +6,7 @@ from typing import Any
 from mirrored import ops
 from mirrored._types import TensorLike
 from mirrored.compat.v1.drawn_calls import drawn
+from mirrored.compat.v1.listing import named
 
 
 def _drawn(function: Callable[..., Any], arguments: Sequence[Any], kind: str, name: str) -> Any:
@@ -26,67 +27,68 @@ def _drawn(function: Callable[..., Any], arguments: Sequence[Any], kind: str, na
     return drawn(decayed, tuple(arguments), "Mul", name)
 
 
-def exponential_decay(
-    learning_rate: TensorLike,
-    global_step: TensorLike,
-    decay_steps: TensorLike,
-    decay_rate: TensorLike,
-    staircase: bool = False,
-    name: str | None = None,
-) -> Any:
-    """Return learning_rate * decay_rate ** (global_step / decay_steps).
+def _decay(
+    called: str, default: str, decayed: Callable[[Any, Any, Any], Any], formula: str
+) -> Callable[..., Any]:
+    """Return a function of a rate that decays by a factor in each of some steps.
 
     Args:
-        learning_rate: The rate at first.
-        global_step: The number of the step.
-        decay_steps: After how many steps it is multiplied.
-        decay_rate: By what.
-        staircase: Whether it stays the same in between.
-        name: Its name.
-
-    Raises:
-        ValueError: There is no number of the step.
+        called: Its name.
+        default: The name of what it draws.
+        decayed: From the rate, the factor and the quotient of steps to the rate by then.
+        formula: The same as a text.
     """
 
-    def decayed(rate: Any, step: Any, steps: Any, factor: Any) -> Any:
-        return rate * ops.pow(factor, _part(step, steps, staircase))
+    def decay(
+        learning_rate: TensorLike,
+        global_step: TensorLike,
+        decay_steps: TensorLike,
+        decay_rate: TensorLike,
+        staircase: bool = False,
+        name: str | None = None,
+    ) -> Any:
+        """Return {formula}.
 
-    arguments = (learning_rate, global_step, decay_steps, decay_rate)
-    return _drawn(decayed, arguments, "exponential_decay", name or "ExponentialDecay")
+        Args:
+            learning_rate: The rate at first.
+            global_step: The number of the step.
+            decay_steps: The number of steps after which the rate decays once more.
+            decay_rate: By what.
+            staircase: Whether it stays the same in between.
+            name: Its name.
+
+        Raises:
+            ValueError: There is no number of the step.
+        """
+
+        def compute(rate: Any, step: Any, steps: Any, factor: Any) -> Any:
+            part = step / steps
+            return decayed(rate, factor, ops.floor(part) if staircase else part)
+
+        arguments = (learning_rate, global_step, decay_steps, decay_rate)
+        return _drawn(compute, arguments, called, name or default)
+
+    return named(decay, called, formula=formula)
 
 
-def natural_exp_decay(
-    learning_rate: TensorLike,
-    global_step: TensorLike,
-    decay_steps: TensorLike,
-    decay_rate: TensorLike,
-    staircase: bool = False,
-    name: str | None = None,
-) -> Any:
-    """Return learning_rate * exp(-decay_rate * global_step / decay_steps)."""
-
-    def decayed(rate: Any, step: Any, steps: Any, factor: Any) -> Any:
-        return rate * ops.exp(-factor * _part(step, steps, staircase))
-
-    arguments = (learning_rate, global_step, decay_steps, decay_rate)
-    return _drawn(decayed, arguments, "natural_exp_decay", name or "ExponentialTimeDecay")
-
-
-def inverse_time_decay(
-    learning_rate: TensorLike,
-    global_step: TensorLike,
-    decay_steps: TensorLike,
-    decay_rate: TensorLike,
-    staircase: bool = False,
-    name: str | None = None,
-) -> Any:
-    """Return learning_rate / (1 + decay_rate * global_step / decay_steps)."""
-
-    def decayed(rate: Any, step: Any, steps: Any, factor: Any) -> Any:
-        return rate / (1.0 + factor * _part(step, steps, staircase))
-
-    arguments = (learning_rate, global_step, decay_steps, decay_rate)
-    return _drawn(decayed, arguments, "inverse_time_decay", name or "InverseTimeDecay")
+exponential_decay = _decay(
+    "exponential_decay",
+    "ExponentialDecay",
+    lambda rate, factor, part: rate * ops.pow(factor, part),
+    "learning_rate * decay_rate ** (global_step / decay_steps)",
+)
+natural_exp_decay = _decay(
+    "natural_exp_decay",
+    "ExponentialTimeDecay",
+    lambda rate, factor, part: rate * ops.exp(-factor * part),
+    "learning_rate * exp(-decay_rate * global_step / decay_steps)",
+)
+inverse_time_decay = _decay(
+    "inverse_time_decay",
+    "InverseTimeDecay",
+    lambda rate, factor, part: rate / (1.0 + factor * part),
+    "learning_rate / (1 + decay_rate * global_step / decay_steps)",
+)
 
 
 def polynomial_decay(
@@ -148,8 +150,3 @@ def piecewise_constant(
         return result
 
     return drawn(chosen, (x,), "Select", name or "PiecewiseConstant")
-
-
-def _part(step: Any, steps: Any, staircase: bool) -> Any:
-    part = step / steps
-    return ops.floor(part) if staircase else part

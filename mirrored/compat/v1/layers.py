@@ -11,7 +11,7 @@ from mirrored.compat.v1.drawn_calls import drawn, named_call
 from mirrored.compat.v1.graph import graph_of
 from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.compat.v1.initializers import ones_initializer, zeros_initializer
-from mirrored.compat.v1.listing import list_names
+from mirrored.compat.v1.listing import list_names, named
 from mirrored.compat.v1.scopes import get_variable, variable_scope
 from mirrored.compat.v1.sources import converted
 from mirrored.compat.v1.special import dropout as _dropped
@@ -98,42 +98,6 @@ def _finished(outputs: Any, bias: Any, activation: Any, *data_format: str) -> An
     return outputs if activation is None else activation(outputs)
 
 
-_CONVOLUTION = """Return {result}, with a bias added, through an activation.
-
-    Args:
-        inputs: A tensor with {rank} spatial axes, whose number of channels is known.
-        filters: How many channels the result has.
-        kernel_size: The size of a window: an integer, or one for each spatial axis.
-        strides: The distance of two windows: likewise.
-        padding: "valid" or "same".
-        data_format: "channels_last" or "channels_first".
-        dilation_rate: The distance of two elements that a window reads.
-        activation: A function of a tensor.
-        use_bias: Whether a bias is added.
-        kernel_initializer: What the filters begin with; None: the scope's, Glorot's by default.
-        bias_initializer: What the bias begins with; None: zeros.
-        kernel_regularizer: What makes a loss of the filters.
-        bias_regularizer: What makes a loss of the bias.
-        activity_regularizer: Not provided.
-        kernel_constraint: Not provided.
-        bias_constraint: Not provided.
-        trainable: Whether optimizers change the variables.
-        name: The scope of the variables; None: one that no other has.
-        reuse: Whether the variables are those of a call before of that name.
-
-    Raises:
-        ValueError: The inputs have other axes, or the number of channels is not known; windows do
-            not fit; or what is not provided is given.
-
-    Example:
-        >>> import mirrored.compat.v1 as tf
-        >>> with tf.Graph().as_default():
-        ...     x = tf.placeholder(tf.float32, [None, {sizes} 3])
-        ...     tf.layers.{name}(x, 4, 3, 2, "same", activation=tf.nn.relu).shape.as_list()
-        [None, {found} 4]
-    """
-
-
 def _convolution(rank: int, transposed: bool = False) -> Callable[..., Any]:
     """Return a layer of convolutions with a number of spatial axes, or of transposed ones."""
     called = f"conv{rank}d{'_transpose' * transposed}"
@@ -160,6 +124,40 @@ def _convolution(rank: int, transposed: bool = False) -> Callable[..., Any]:
         name: str | None = None,
         reuse: bool | None = None,
     ) -> Any:
+        """Return {result}, with a bias added, through an activation.
+
+        Args:
+            inputs: A tensor with {rank} spatial axes, whose number of channels is known.
+            filters: How many channels the result has.
+            kernel_size: The size of a window: an integer, or one for each spatial axis.
+            strides: The distance of two windows: likewise.
+            padding: "valid" or "same".
+            data_format: "channels_last" or "channels_first".
+            dilation_rate: The distance of two elements that a window reads.
+            activation: A function of a tensor.
+            use_bias: Whether a bias is added.
+            kernel_initializer: What the filters begin with; None: the scope's, Glorot's by default.
+            bias_initializer: What the bias begins with; None: zeros.
+            kernel_regularizer: What makes a loss of the filters.
+            bias_regularizer: What makes a loss of the bias.
+            activity_regularizer: Not provided.
+            kernel_constraint: Not provided.
+            bias_constraint: Not provided.
+            trainable: Whether optimizers change the variables.
+            name: The scope of the variables; None: one that no other has.
+            reuse: Whether the variables are those of a call before of that name.
+
+        Raises:
+            ValueError: The inputs have other axes, or the number of channels is not known; windows
+                do not fit; or what is not provided is given.
+
+        Example:
+            >>> import mirrored.compat.v1 as tf
+            >>> with tf.Graph().as_default():
+            ...     x = tf.placeholder(tf.float32, [None, {sizes} 3])
+            ...     tf.layers.{called}(x, 4, 3, 2, "same", activation=tf.nn.relu).shape.as_list()
+            [None, {found} 4]
+        """
         _check_absent(activity_regularizer, kernel_constraint, bias_constraint)
         inputs, form, padding = _windowed(called, rank, inputs, data_format, padding)
         taps = as_sizes("kernel_size", kernel_size, rank)
@@ -195,15 +193,15 @@ def _convolution(rank: int, transposed: bool = False) -> Callable[..., Any]:
             outputs = drawn(compute, (inputs, kernel), kind, operation)
             return _finished(outputs, bias, activation, form)
 
-    layer.__name__ = layer.__qualname__ = called
-    layer.__doc__ = _CONVOLUTION.format(
+    return named(
+        layer,
+        called,
         result="the gradient of a convolution by images" if transposed else "a convolution",
         rank=rank,
-        name=called,
+        called=called,
         sizes="8, " * (rank - 1) + "8,",
         found=f"{16 if transposed else 4}, " * (rank - 1) + f"{16 if transposed else 4},",
     )
-    return layer
 
 
 def _windowed(
@@ -225,21 +223,6 @@ def _windowed(
     return images, FORMATS[rank][is_first], padding.upper()
 
 
-_POOLING = """Return the {result} of each window, channel by channel.
-
-    Args:
-        inputs: A tensor with {rank} spatial axes.
-        pool_size: The size of a window: an integer, or one for each spatial axis.
-        strides: The distance of two windows: likewise.
-        padding: "valid" or "same".
-        data_format: "channels_last" or "channels_first".
-        name: Its name.
-
-    Raises:
-        ValueError: The inputs have other axes, or windows do not fit.
-    """
-
-
 def _pooling(kind: str, rank: int) -> Callable[..., Any]:
     """Return a layer of pooling with a number of spatial axes."""
     called = f"{kind}_pooling{rank}d"
@@ -254,17 +237,26 @@ def _pooling(kind: str, rank: int) -> Callable[..., Any]:
         data_format: str = "channels_last",
         name: str | None = None,
     ) -> Any:
+        """Return the {result} of each window, channel by channel.
+
+        Args:
+            inputs: A tensor with {rank} spatial axes.
+            pool_size: The size of a window: an integer, or one for each spatial axis.
+            strides: The distance of two windows: likewise.
+            padding: "valid" or "same".
+            data_format: "channels_last" or "channels_first".
+            name: Its name.
+
+        Raises:
+            ValueError: The inputs have other axes, or windows do not fit.
+        """
         images, form, padding = _windowed(called, rank, inputs, data_format, padding)
         window, steps = as_sizes("pool_size", pool_size, rank), as_sizes("strides", strides, rank)
         pool = named_call(f"nn.{short}_pool{rank}d")
         with graph_of(images).name_scope(name or called):
             return pool(images, window, steps, padding, form, name=operation)
 
-    layer.__name__ = layer.__qualname__ = called
-    layer.__doc__ = _POOLING.format(
-        result="largest element" if kind == "max" else "mean", rank=rank
-    )
-    return layer
+    return named(layer, called, result="largest element" if kind == "max" else "mean", rank=rank)
 
 
 conv1d, conv2d, conv3d = map(_convolution, (1, 2, 3))

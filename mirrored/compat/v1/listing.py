@@ -2,8 +2,25 @@
 
 import sys
 from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from mirrored._late import LISTS, late_module
+
+_Function = TypeVar("_Function")
+
+
+def named(function: _Function, name: str, **texts: Any) -> _Function:
+    """Give a function, one of several of a kind, its public name and docstring, and return it.
+
+    Args:
+        function: The function; its docstring has the names of texts in braces.
+        name: Its name.
+        **texts: The texts.
+    """
+    public: Any = function
+    public.__name__ = public.__qualname__ = name
+    public.__doc__ = str(public.__doc__).format(**texts)
+    return function
 
 
 def list_names(

@@ -6,6 +6,7 @@ from typing import Any
 from mirrored import ops
 from mirrored.compat.v1.drawn_calls import drawn
 from mirrored.compat.v1.graph import get_default_graph, graph_of
+from mirrored.compat.v1.listing import named
 from mirrored.compat.v1.variables import GraphKeys
 
 
@@ -119,62 +120,50 @@ def _smoothed(labels: Any, logits: Any, amount: float, classes: int | None = Non
     return labels
 
 
-def _pair(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return a function of predictions and labels of one shape, as floats."""
+def _of_pairs(called: str, function: Callable[[Any, Any], Any], what: str) -> Callable[..., Any]:
+    """Return a loss of predictions and labels of one shape, as floats.
+
+    Args:
+        called: Its name.
+        function: From predictions and labels to losses.
+        what: What it is the mean of.
+    """
 
     def compute(predictions: Any, labels: Any) -> Any:
         predictions, labels = (ops.cast(value, "float32") for value in (predictions, labels))
         _check_same(predictions, labels)
         return function(predictions, labels)
 
-    return compute
+    def loss(
+        labels: Any,
+        predictions: Any,
+        weights: Any = 1.0,
+        scope: str | None = None,
+        loss_collection: str | None = GraphKeys.LOSSES,
+        reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
+    ) -> Any:
+        """Return the weighted mean of {what}, in float32.
+
+        Args:
+            labels: A tensor.
+            predictions: A tensor of its shape.
+            weights: As for `compute_weighted_loss`, like the rest.
+            scope: What its operations' names begin with.
+            loss_collection: The collection that it is put into; None: none.
+            reduction: One of `Reduction`.
+        """
+        args, name = (predictions, labels), scope or called
+        return _lost(compute, args, weights, name, loss_collection, reduction)
+
+    return named(loss, called, what=what)
 
 
-def mean_squared_error(
-    labels: Any,
-    predictions: Any,
-    weights: Any = 1.0,
-    scope: str | None = None,
-    loss_collection: str | None = GraphKeys.LOSSES,
-    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
-) -> Any:
-    """Return the weighted mean of squared differences, in float32.
-
-    Args:
-        labels: A tensor.
-        predictions: A tensor of its shape.
-        weights: As for `compute_weighted_loss`, like the rest.
-        scope: What its operations' names begin with.
-        loss_collection: The collection that it is put into; None: none.
-        reduction: One of `Reduction`.
-    """
-    function = _pair(ops.squared_difference)
-    args = (predictions, labels)
-    return _lost(function, args, weights, scope or "mean_squared_error", loss_collection, reduction)
-
-
-def absolute_difference(
-    labels: Any,
-    predictions: Any,
-    weights: Any = 1.0,
-    scope: str | None = None,
-    loss_collection: str | None = GraphKeys.LOSSES,
-    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
-) -> Any:
-    """Return the weighted mean of absolute differences; the rest as `mean_squared_error`.
-
-    Args:
-        labels: A tensor.
-        predictions: A tensor of its shape.
-        weights: As for `compute_weighted_loss`, like the rest.
-        scope: What its operations' names begin with.
-        loss_collection: The collection that it is put into; None: none.
-        reduction: One of `Reduction`.
-    """
-    function = _pair(lambda predictions, labels: ops.abs(predictions - labels))
-    args = (predictions, labels)
-    name = scope or "absolute_difference"
-    return _lost(function, args, weights, name, loss_collection, reduction)
+mean_squared_error = _of_pairs("mean_squared_error", ops.squared_difference, "squared differences")
+absolute_difference = _of_pairs(
+    "absolute_difference",
+    lambda predictions, labels: ops.abs(predictions - labels),
+    "absolute differences",
+)
 
 
 def sigmoid_cross_entropy(

@@ -9,6 +9,7 @@ from typing import Any
 from mirrored import ops
 from mirrored.compat.v1.graph import Graph, graph_of
 from mirrored.compat.v1.graph_elements import Tensor
+from mirrored.compat.v1.listing import named
 from mirrored.compat.v1.losses import check_weights
 from mirrored.compat.v1.scopes import variable_scope
 from mirrored.compat.v1.sources import constant, converted
@@ -47,34 +48,6 @@ def mean(
     """
     collections = (metrics_collections, updates_collections)
     return _metric("mean", name, ("total", "count"), _sums, _ratio, (values, weights), collections)
-
-
-def accuracy(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> _Metric:
-    """Return the share of predictions that equal the labels, and the update; as `mean`.
-
-    Args:
-        labels: The labels.
-        predictions: Tensors of their shape.
-        weights: As for `mean`, like the rest.
-        metrics_collections: The collections that the metric is put into.
-        updates_collections: The collections that the update is put into.
-        name: The scope of its variables.
-    """
-
-    def sums(labels: Any, predictions: Any, weights: Any) -> Sequence[Any]:
-        labels, predictions = _alike(labels, predictions)
-        right = ops.equal(predictions, ops.cast(labels, predictions.dtype))
-        return _sums(ops.cast(right, "float32"), weights)
-
-    batch, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
-    return _metric("accuracy", name, ("total", "count"), sums, _ratio, batch, collections)
 
 
 def _metric(
@@ -183,6 +156,12 @@ def _errors(error: Callable[[Any, Any], Any]) -> _Sums:
     return sums
 
 
+def _hits(labels: Any, predictions: Any, weights: Any) -> Sequence[Any]:
+    labels, predictions = _alike(labels, predictions)
+    right = ops.equal(predictions, ops.cast(labels, predictions.dtype))
+    return _sums(ops.cast(right, "float32"), weights)
+
+
 def _counts(*pairs: tuple[bool, bool]) -> _Sums:
     """Return what counts where labels and predictions are these pairs."""
 
@@ -198,10 +177,10 @@ def _counts(*pairs: tuple[bool, bool]) -> _Sums:
     return sums
 
 
-def _like_accuracy(
+def _of_labels(
     called: str, scope: str | None, names: Sequence[str], sums: _Sums, value: Any, words: str
 ) -> Callable[..., _Metric]:
-    """Return a function with the arguments of `accuracy`, which draws another metric.
+    """Return a function that draws a metric of labels and predictions.
 
     Args:
         called: Its name.
@@ -220,27 +199,38 @@ def _like_accuracy(
         updates_collections: Any = None,
         name: str | None = None,
     ) -> _Metric:
+        """Return the {words}, and the update that adds a batch.
+
+        Args:
+            labels: The labels.
+            predictions: Tensors of their shape.
+            weights: As for `mean`, like the rest.
+            metrics_collections: The collections that the metric is put into.
+            updates_collections: The collections that the update is put into.
+            name: The scope of its variables.
+        """
         collections = metrics_collections, updates_collections
         batch = labels, predictions, weights
         return _metric(called, name or scope, names, sums, value, batch, collections)
 
-    metric.__name__ = metric.__qualname__ = called
-    metric.__doc__ = f"Return the {words}, and the update; the rest as `accuracy`."
-    return metric
+    return named(metric, called, words=words)
 
 
 _MEAN = ("total", "count")
+accuracy = _of_labels(
+    "accuracy", None, _MEAN, _hits, _ratio, "share of predictions that equal the labels"
+)
 _squares = _errors(ops.squared_difference)
 _absolutes = _errors(lambda labels, predictions: ops.abs(predictions - labels))
 mean_squared_error, root_mean_squared_error, mean_absolute_error = (
-    _like_accuracy(called, called, _MEAN, sums, value, words)
+    _of_labels(called, called, _MEAN, sums, value, words)
     for called, sums, value, words in (
         ("mean_squared_error", _squares, _ratio, "mean of squared differences"),
         ("root_mean_squared_error", _squares, _root, "root of the mean of squared differences"),
         ("mean_absolute_error", _absolutes, _ratio, "mean of absolute differences"),
     )
 )
-precision = _like_accuracy(
+precision = _of_labels(
     "precision",
     None,
     ("true_positives/count", "false_positives/count"),
@@ -248,7 +238,7 @@ precision = _like_accuracy(
     _part,
     "precision, 0 if no prediction is true",
 )
-recall = _like_accuracy(
+recall = _of_labels(
     "recall",
     None,
     ("true_positives/count", "false_negatives/count"),

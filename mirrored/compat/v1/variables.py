@@ -9,6 +9,7 @@ from mirrored import ops
 from mirrored._types import DTypeLike, TensorLike
 from mirrored.compat.v1.graph import Graph, get_default_graph
 from mirrored.compat.v1.graph_elements import Operation, Tensor, session_or_default
+from mirrored.compat.v1.listing import named
 from mirrored.compat.v1.partial_shapes import check_same
 from mirrored.compat.v1.running import is_initialized, storage_of
 from mirrored.compat.v1.sources import converted
@@ -339,65 +340,54 @@ def assign_sub(
     return result
 
 
-def _drawn(
-    function: Callable[..., Any], ref: Variable, indices: Any, updates: Any, kind: str, name: Any
-) -> Tensor:
-    """Return a tensor that changes rows of a variable, and is its new value."""
-    name = name or kind
-    with ref.graph.as_default():
-        places = converted(indices, name=f"{name}/indices")
-        rows = converted(updates, ref._dtype, f"{name}/updates")
-
-    def write(places: Any, rows: Any) -> Any:
-        storage = storage_of(ref)
-        value = storage.read_value()
-        wanted = (*places.shape, *value.shape[1:])
-        spread = ops.broadcast_to(rows, wanted)
-        storage.assign(function(value, ops.expand_dims(places, -1), spread))
-        return storage.read_value()
-
-    operation = _on_device_of(ref, write, (places, rows), kind, name, _unnamed(ref))
-    operation.writes = (ref,)
-    return operation.outputs[0]
-
-
-def scatter_update(
-    ref: Variable,
-    indices: TensorLike,
-    updates: TensorLike,
-    use_locking: bool = True,
-    name: str | None = None,
-) -> Tensor:
-    """Return a tensor that sets rows of a variable, and is its new value.
+def _scatter(
+    called: str, function: Callable[..., Any], locks: bool, verb: str
+) -> Callable[..., Tensor]:
+    """Return a function that draws a change of a variable's rows.
 
     Args:
-        ref: The variable.
-        indices: Which rows.
-        updates: Their values.
-        use_locking: Accepted for compatibility.
-        name: Its name.
+        called: Its name.
+        function: From the value, indices and rows to the new value.
+        locks: The default of `use_locking`.
+        verb: What it does with the rows.
     """
-    function = ops.tensor_scatter_nd_update
-    return _drawn(function, ref, indices, updates, "ScatterUpdate", name)
+    kind = "".join(word.capitalize() for word in called.split("_"))
+
+    def scatter(
+        ref: Variable,
+        indices: TensorLike,
+        updates: TensorLike,
+        use_locking: bool = locks,
+        name: str | None = None,
+    ) -> Tensor:
+        """Return a tensor that {verb} rows of a variable, and is its new value.
+
+        Args:
+            ref: The variable.
+            indices: Which rows.
+            updates: Their values, or what they change by.
+            use_locking: Accepted for compatibility.
+            name: Its name.
+        """
+        name = name or kind
+        with ref.graph.as_default():
+            places = converted(indices, name=f"{name}/indices")
+            rows = converted(updates, ref._dtype, f"{name}/updates")
+
+        def write(places: Any, rows: Any) -> Any:
+            storage = storage_of(ref)
+            value = storage.read_value()
+            spread = ops.broadcast_to(rows, (*places.shape, *value.shape[1:]))
+            storage.assign(function(value, ops.expand_dims(places, -1), spread))
+            return storage.read_value()
+
+        operation = _on_device_of(ref, write, (places, rows), kind, name, _unnamed(ref))
+        operation.writes = (ref,)
+        return operation.outputs[0]
+
+    return named(scatter, called, verb=verb)
 
 
-def scatter_add(
-    ref: Variable,
-    indices: TensorLike,
-    updates: TensorLike,
-    use_locking: bool = False,
-    name: str | None = None,
-) -> Tensor:
-    """Return a tensor that adds to rows of a variable; the rest as `scatter_update`."""
-    return _drawn(ops.tensor_scatter_nd_add, ref, indices, updates, "ScatterAdd", name)
-
-
-def scatter_sub(
-    ref: Variable,
-    indices: TensorLike,
-    updates: TensorLike,
-    use_locking: bool = False,
-    name: str | None = None,
-) -> Tensor:
-    """Return a tensor that subtracts from rows of a variable; the rest as `scatter_update`."""
-    return _drawn(ops.tensor_scatter_nd_sub, ref, indices, updates, "ScatterSub", name)
+scatter_update = _scatter("scatter_update", ops.tensor_scatter_nd_update, True, "sets")
+scatter_add = _scatter("scatter_add", ops.tensor_scatter_nd_add, False, "adds to")
+scatter_sub = _scatter("scatter_sub", ops.tensor_scatter_nd_sub, False, "subtracts from")
