@@ -12,6 +12,7 @@ from mirrored._types import Nest, TensorLike
 from mirrored.compat.v1.control_flow import Branch, flowing, loop_variable
 from mirrored.compat.v1.graph import graph_of
 from mirrored.compat.v1.graph_elements import Tensor
+from mirrored.compat.v1.listing import named
 from mirrored.compat.v1.sources import converted
 from mirrored.control_flow import mapping
 from mirrored.ops.spec import TensorSpec, as_dtype
@@ -98,32 +99,27 @@ def scan(
     return _mapped("Scan", name or "scan", _checked(fn), elems, initializer, eager, back_prop)
 
 
-def foldl(
-    fn: _Function,
-    elems: Nest[TensorLike],
-    initializer: Nest[TensorLike] | None = None,
-    parallel_iterations: int = 10,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    name: str | None = None,
-) -> Any:
-    """Return the last result of `scan`."""
-    eager = mapping.foldl
-    return _mapped("Foldl", name or "foldl", _checked(fn), elems, initializer, eager, back_prop)
+def _fold(called: str, eager: _Function, words: str) -> _Function:
+    """Return a function that draws a fold, which an eager function computes."""
+
+    def fold(
+        fn: _Function,
+        elems: Nest[TensorLike],
+        initializer: Nest[TensorLike] | None = None,
+        parallel_iterations: int = 10,
+        back_prop: bool = True,
+        swap_memory: bool = False,
+        name: str | None = None,
+    ) -> Any:
+        """Return the last result of a `scan`{words}; the arguments are those of `scan`."""
+        kind, name = called.capitalize(), name or called
+        return _mapped(kind, name, _checked(fn), elems, initializer, eager, back_prop)
+
+    return named(fold, called, words=words)
 
 
-def foldr(
-    fn: _Function,
-    elems: Nest[TensorLike],
-    initializer: Nest[TensorLike] | None = None,
-    parallel_iterations: int = 10,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    name: str | None = None,
-) -> Any:
-    """Return the last result of a `scan` that starts with the last element."""
-    eager = mapping.foldr
-    return _mapped("Foldr", name or "foldr", _checked(fn), elems, initializer, eager, back_prop)
+foldl = _fold("foldl", mapping.foldl, "")
+foldr = _fold("foldr", mapping.foldr, " that starts with the last element")
 
 
 def _checked(fn: Any) -> Any:

@@ -10,6 +10,7 @@ from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.compat.v1.drawn_calls import computes, named_call
 from mirrored.compat.v1.graph import Graph, graph_of
 from mirrored.compat.v1.graph_elements import Tensor
+from mirrored.compat.v1.listing import named
 from mirrored.compat.v1.operands import constant_in
 from mirrored.compat.v1.sources import converted
 from mirrored.graph import placeholders
@@ -71,70 +72,65 @@ def random_uniform(
         return named_call("add")(numbers * (high - low), low, name=scope)
 
 
-def random_normal(
-    shape: ShapeLike,
-    mean: TensorLike = 0.0,
-    stddev: TensorLike = 1.0,
-    dtype: DTypeLike = "float32",
-    seed: int | None = None,
-    name: str | None = None,
-) -> Any:
-    """Return random numbers of a normal distribution.
-
-    Args:
-        shape: The shape.
-        mean: The mean.
-        stddev: The standard deviation.
-        dtype: A float.
-        seed: A seed of the operation's own, beside the graph's.
-        name: Its name.
-    """
-    arguments = (shape, mean, stddev, dtype, seed, name or "random_normal")
-    return _normal(ops.random_normal, "RandomStandardNormal", *arguments)
-
-
-def truncated_normal(
-    shape: ShapeLike,
-    mean: TensorLike = 0.0,
-    stddev: TensorLike = 1.0,
-    dtype: DTypeLike = "float32",
-    seed: int | None = None,
-    name: str | None = None,
-) -> Any:
-    """Return random normal numbers within two standard deviations of the mean.
-
-    Args:
-        shape: The shape.
-        mean: The mean.
-        stddev: The standard deviation, before values further away are drawn again.
-        dtype: A float.
-        seed: A seed of the operation's own, beside the graph's.
-        name: Its name.
-    """
-    arguments = (shape, mean, stddev, dtype, seed, name or "truncated_normal")
-    return _normal(random_truncated_normal, "TruncatedNormal", *arguments)
-
-
 def _normal(
-    function: Callable[..., Any],
-    kind: str,
-    shape: Any,
-    mean: Any,
-    stddev: Any,
-    dtype: Any,
-    seed: int | None,
-    name: str,
-) -> Any:
-    wanted = as_dtype(dtype)
-    if computes(shape, mean, stddev):
-        return function(shape, mean, stddev, wanted, seed)
-    graph = graph_of(shape, mean, stddev)
-    with graph.as_default(), graph.name_scope(name) as scope:
-        shown = _shown(graph, shape, "shape")
-        center, spread = converted(mean, wanted, "mean"), converted(stddev, wanted, "stddev")
-        args = (shape, 0.0, 1.0, wanted, seed)
-        drawn = graph.draw(function, args, kind=kind, name=kind, shown=shown)
-        return named_call("add")(drawn.outputs[0] * spread, center, name=scope)
+    called: str, function: Callable[..., Any], kind: str, numbers: str, deviation: str
+) -> Callable[..., Any]:
+    """Return a function that draws numbers of a normal distribution.
+
+    Args:
+        called: Its name.
+        function: Draws the numbers of mean 0 and standard deviation 1.
+        kind: The type of the operation that calls it.
+        numbers: What the function returns.
+        deviation: What its standard deviation is.
+    """
+
+    def draw(
+        shape: ShapeLike,
+        mean: TensorLike = 0.0,
+        stddev: TensorLike = 1.0,
+        dtype: DTypeLike = "float32",
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Any:
+        """Return random {numbers}.
+
+        Args:
+            shape: The shape.
+            mean: The mean.
+            stddev: The standard deviation{deviation}.
+            dtype: A float.
+            seed: A seed of the operation's own, beside the graph's.
+            name: Its name.
+        """
+        wanted = as_dtype(dtype)
+        if computes(shape, mean, stddev):
+            return function(shape, mean, stddev, wanted, seed)
+        graph = graph_of(shape, mean, stddev)
+        with graph.as_default(), graph.name_scope(name or called) as scope:
+            shown = _shown(graph, shape, "shape")
+            center, spread = converted(mean, wanted, "mean"), converted(stddev, wanted, "stddev")
+            args = (shape, 0.0, 1.0, wanted, seed)
+            drawn = graph.draw(function, args, kind=kind, name=kind, shown=shown)
+            return named_call("add")(drawn.outputs[0] * spread, center, name=scope)
+
+    return named(draw, called, numbers=numbers, deviation=deviation)
+
+
+random_normal = _normal(
+    "random_normal",
+    ops.random_normal,
+    "RandomStandardNormal",
+    "numbers of a normal distribution",
+    "",
+)
+truncated_normal = _normal(
+    "truncated_normal",
+    random_truncated_normal,
+    "TruncatedNormal",
+    "normal numbers within two standard deviations of the mean",
+    ", before values further away are drawn again",
+)
 
 
 def _shown(graph: Graph, value: Any, name: str) -> list[Tensor]:
