@@ -150,7 +150,7 @@ def test_towers_draw_elements_on_their_devices(simulate: Callable[..., None]) ->
     elsewhere = iterator.get_next()
     with tf.Session() as session:
         assert session.run([*sums, elsewhere[0]]) == [6, 14, 10]
-        placed = [session._placement.device_of(tensor.op) for tensor in (sums[1], elsewhere)]
+        placed = [session._kept.placement.device_of(tensor.op) for tensor in (sums[1], elsewhere)]
     assert [device.name for device in placed] == ["/device:GPU:1", "/device:CPU:0"]
 
 

@@ -266,7 +266,7 @@ class Graph:
             self._used.setdefault(whole.lower(), 1)
         else:
             whole = self.unique_name(whole)
-        operation = Operation(self, whole, kind, function, self._controls, asks_run)
+        operation = Operation(self, whole, kind, function, list(self._controls), asks_run)
         controls = [control.node.outputs[0] for control in self._controls]
         if not runs_only:
             results = _nest.map_structure(_tensor, results)

@@ -6,6 +6,7 @@ Tensors are placeholders of `mirrored.graph`, and operations what its nodes call
 import copyreg
 from collections import deque
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from mirrored.compat.v1.graph import Graph
 
 
+@dataclass(eq=False, repr=False)
 class Operation:
     """A node of a graph under its name.
 
@@ -44,33 +46,26 @@ class Operation:
             one that is fed.
     """
 
-    def __init__(
-        self,
-        graph: "Graph",
-        name: str,
-        kind: str,
-        function: Callable[..., Any],
-        control_inputs: Sequence["Operation"],
-        asks_run: bool,
-    ) -> None:
-        self.graph = graph
-        self.name = name
-        self.type = kind
-        self.control_inputs = list(control_inputs)
-        self.number: int = graph.version
-        self.graph_seed: int | None = graph.seed
-        self.asks_run = asks_run
-        # The variable that it is, those whose values it reads, and that it gives new ones.
-        self.keeps: tuple[Any, ...] = ()
-        self.reads: tuple[Any, ...] = ()
-        self.writes: tuple[Any, ...] = ()
-        # The variable that its result is the value of, whenever that is taken.
-        self.refers: Any = None
-        # By what it differentiates, where it does.
-        self.sources: tuple[Any, ...] = ()
-        # The iterator over a dataset whose next element it returns.
-        self.iterator: Any = None
-        self._function = function
+    graph: "Graph"
+    name: str
+    type: str
+    _function: Callable[..., Any]
+    control_inputs: list["Operation"]
+    asks_run: bool
+    # The variable that it is, those whose values it reads, and that it gives new ones.
+    keeps: tuple[Any, ...] = ()
+    reads: tuple[Any, ...] = ()
+    writes: tuple[Any, ...] = ()
+    # The variable that its result is the value of, whenever that is taken.
+    refers: Any = None
+    # By what it differentiates, where it does.
+    sources: tuple[Any, ...] = ()
+    # The iterator over a dataset whose next element it returns.
+    iterator: Any = None
+
+    def __post_init__(self) -> None:
+        self.number: int = self.graph.version
+        self.graph_seed: int | None = self.graph.seed
         self._inbound_nodes: deque[Node] = deque()
 
     @property

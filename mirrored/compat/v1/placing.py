@@ -6,6 +6,7 @@ from typing import Any
 from mirrored._logging import logger
 from mirrored.compat.v1.graph import Graph
 from mirrored.compat.v1.graph_elements import Operation
+from mirrored.compat.v1.messages import ConfigProto
 from mirrored.devices import Device, DeviceSpec, logical_devices
 from mirrored.devices.info import get_device_details
 from mirrored.errors import InvalidArgumentError
@@ -34,16 +35,15 @@ class Placement:
 
     Args:
         graph: The graph.
-        soft: Whether what cannot run where it is to be is placed elsewhere.
-        logs: Whether a line tells of each.
+        options: Whether what cannot run where it is to be is placed elsewhere, and whether a line
+            tells of each.
     """
 
-    def __init__(self, graph: Graph, *, soft: bool, logs: bool) -> None:
+    def __init__(self, graph: Graph, options: ConfigProto) -> None:
         self._graph = graph
-        self._soft = soft
-        self._logs = logs
+        self._soft, self._logs = options.allow_soft_placement, options.log_device_placement
         self._devices: dict[Operation, Device] = {}
-        if logs:
+        if self._logs:
             _tell_devices()
 
     def place(self) -> None:

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from mirrored._contexts import Within
@@ -19,6 +20,7 @@ from mirrored.ops.spec import FLOATS, as_dtype
 AUTO_REUSE = "AUTO_REUSE"
 
 
+@dataclass(eq=False, repr=False)
 class VariableScope:
     """The settings of `get_variable`: a prefix of names, and whether variables are shared.
 
@@ -29,21 +31,12 @@ class VariableScope:
         original_name_scope: What names of operations begin with.
     """
 
-    def __init__(
-        self,
-        name: str,
-        reuse: Any,
-        initializer: Any,
-        regularizer: Callable[..., Any] | None,
-        dtype: DTypeLike,
-        scope: str,
-    ) -> None:
-        self.name = name
-        self.reuse = reuse
-        self.initializer = initializer
-        self.regularizer = regularizer
-        self.dtype = dtype
-        self.original_name_scope = scope
+    name: str
+    reuse: Any
+    initializer: Any
+    regularizer: Callable[..., Any] | None
+    dtype: DTypeLike
+    original_name_scope: str
 
     def reuse_variables(self) -> None:
         """Share variables from now on."""

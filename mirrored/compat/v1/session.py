@@ -59,14 +59,9 @@ class Session:
                 f'Argument `graph` must be a tf.Graph, but got "{type(graph).__name__}"'
             )
         self._graph = get_default_graph() if graph is None else graph
-        self._config = checked_config(config)
-        set_up(self._config)
-        self._placement = Placement(
-            self._graph,
-            soft=self._config.allow_soft_placement,
-            logs=self._config.log_device_placement,
-        )
-        self._kept = Kept(self._placement)
+        options = checked_config(config)
+        set_up(options)
+        self._kept = Kept(Placement(self._graph, options))
         # By the fetches and what is fed, of as many operations as were placed.
         self._plans: dict[Any, Plan] = {}
         self._placed = 0
@@ -152,7 +147,7 @@ class Session:
 
     def _place(self) -> None:
         version = self._graph.version
-        self._placement.place()
+        self._kept.placement.place()
         self._placed = version
 
     def partial_run(self, *_: Any, **__: Any) -> NoReturn:
