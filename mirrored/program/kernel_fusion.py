@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from mirrored.backends import Backend
 from mirrored.backends.stream_backend import Combination, OpSpec, is_offloaded
 from mirrored.program.dataflow import Graph, Node, Value
-from mirrored.program.schedule import FusedGroup, Kernels
+from mirrored.program.schedule import FusedGroup, Kernels, needed_nodes
 
 
 class Readers:
-    """Which nodes of a graph read each value.
+    """Which nodes that run read each value of a graph.
 
     Args:
         graph: The graph.
@@ -27,7 +27,7 @@ class Readers:
         kept = (*graph.outputs, *graph.guards, *(value for _, value in graph.writes))
         self._kept = {value.base for value in kept}
         self._readers: defaultdict[Value, list[Node]] = defaultdict(list)
-        for node in graph.nodes:
+        for node in needed_nodes(graph):
             for value in node.inputs:
                 self._readers[value.base].append(node)
 

@@ -305,7 +305,7 @@ def split_at_writes(
 
 def split_at_guard(graph: Graph) -> tuple[list[Node], list[Node]]:
     """Return the nodes that results depend on: those before the guard, and those behind it."""
-    needed = _needed(graph)
+    needed = needed_nodes(graph)
     # So is what an all-reduce sums before an update has begun: it starts as early as it can.
     started = [node.output for work in graph.collectives for node in work.nodes if not node.updates]
     guarded = ancestors([*graph.guards, *started])
@@ -321,7 +321,7 @@ def split_at_guard(graph: Graph) -> tuple[list[Node], list[Node]]:
     return [node for node in needed if node not in late], [node for node in needed if node in late]
 
 
-def _needed(graph: Graph) -> list[Node]:
+def needed_nodes(graph: Graph) -> list[Node]:
     """Return the nodes that outputs, writes and guards depend on, in the order of recording.
 
     Random ones are needed in any case, since a draw that nobody reads moves its stream on, and so

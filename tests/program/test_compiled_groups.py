@@ -104,6 +104,22 @@ def test_a_part_is_read_of_what_was_computed(compiled: dict[str, Any], bits: Any
     assert compiled
 
 
+def test_a_reader_that_does_not_run(compiled: dict[str, Any], bits: Any) -> None:
+    """A loop does not write what only such ops read: a later result may be in its memory."""
+    x = np.arange(12.0, dtype="float32").reshape(3, 4)
+
+    @mr.function
+    def function(x: Any) -> Any:
+        is_more = x > mr.nn.relu(x) - 1.0
+        mr.where(is_more, x, x)
+        number = mr.cast(is_more, "float32")
+        return number, -number, number * number
+
+    results = [result.numpy() for result in function(x)]
+    assert bits(results) == bits([np.ones_like(x), -np.ones_like(x), np.ones_like(x)])
+    assert compiled
+
+
 # The shape of what is summed, the axes, and whether NumPy adds it row by row.
 SUMS = [
     ((6, 4), (0,), True),
