@@ -309,7 +309,7 @@ class GraphRecorder:
         tensor = value.constant
         if tensor is None or value.size < 2 or tensor._id <= self._first_id:
             return value
-        if not any(operand is not value and operand.spec.shape == spec.shape for operand in values):
+        if not any(other.constant is None and other.spec.shape == spec.shape for other in values):
             return value  # It gives the result its shape.
         numbers = np.asarray(tensor.numpy()).reshape(-1)
         if (numbers != numbers[0]).any() or np.signbit(numbers).any() != np.signbit(numbers).all():

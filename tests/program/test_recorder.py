@@ -51,6 +51,13 @@ def test_zeros_of_either_sign_are_not_the_same(record: Any) -> None:
     assert (down == -np.inf).all()
 
 
+def test_numbers_of_several_shapes_are_not_the_same(record: Any) -> None:
+    def function(x: ops.Tensor) -> list[ops.Tensor]:
+        return [ops.where(x[0, 0] < 1.0, ops.ones(n), ops.zeros(n)) for n in (7, 3)]
+
+    assert [result.tolist() for result in record(function, [X])(X)] == [[1.0] * 7, [1.0] * 3]
+
+
 def test_two_draws_are_two(record: Any) -> None:
     source = ops.SeedGenerator(1)
     recorded = record(lambda x: [source.uniform((3,)), source.uniform((3,))], [X])
