@@ -4,7 +4,7 @@ from typing import Any
 
 from mirrored import ops
 from mirrored._types import DTypeLike, TensorLike
-from mirrored.compat.v1.graph import graph_of
+from mirrored.compat.v1.graph import drawing
 from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.compat.v1.running import has_values
 from mirrored.compat.v1.sources import converted
@@ -26,8 +26,7 @@ def boolean_mask(
     Raises:
         ValueError: The number of the mask's axes is not known, or is 0.
     """
-    graph = graph_of(tensor, mask)
-    with graph.as_default(), graph.name_scope(name):
+    with drawing(name, tensor, mask) as (graph, _):
         values, wanted = converted(tensor, name="tensor"), converted(mask, "bool", "mask")
         first = axis or 0
         if wanted._shape is None:
@@ -113,8 +112,7 @@ def dynamic_partition(
         num_partitions: How many of these there are.
         name: Its name.
     """
-    graph = graph_of(data, partitions)
-    with graph.as_default(), graph.name_scope(name) as scope:
+    with drawing(name, data, partitions) as (graph, scope):
         values, numbers = converted(data, name="data"), converted(partitions, "int32", "partitions")
         rest = None
         if values._shape is not None and numbers._shape is not None:

@@ -10,7 +10,7 @@ from typing import Any
 from mirrored import _nest, ops
 from mirrored._types import TensorLike
 from mirrored.compat.v1.drawn_calls import named_call
-from mirrored.compat.v1.graph import Graph, graph_of
+from mirrored.compat.v1.graph import Graph, drawing, graph_of
 from mirrored.compat.v1.graph_elements import Operation, Tensor
 from mirrored.compat.v1.plans import operation_of, part_between
 from mirrored.compat.v1.running import has_values
@@ -91,8 +91,7 @@ def while_loop(
         raise TypeError("'body' must be callable.")
     if not loop_vars:
         raise ValueError("'loop_vars' must be provided.")
-    graph = graph_of(loop_vars)
-    with graph.as_default(), graph.name_scope(name or "while") as scope:
+    with drawing(name or "while", loop_vars) as (graph, scope):
         first = [converted(value) for value in _nest.flatten(loop_vars)]
         with graph.control_dependencies(None):
             start = graph.version
@@ -196,8 +195,7 @@ def cond(
             raise TypeError(f"cond(): '{argument}' argument required")
     if isinstance(pred, bool):
         raise TypeError("'pred' must not be a Python bool.")
-    graph = graph_of(pred)
-    with graph.as_default(), graph.name_scope(name or "cond") as scope:
+    with drawing(name or "cond", pred) as (graph, scope):
         pred = converted(pred, "bool", "pred")
         first, if_true = _drawn(graph, true_fn)
         second, if_false = _drawn(graph, false_fn)

@@ -10,7 +10,7 @@ from typing import Any
 
 from mirrored._types import TensorLike
 from mirrored.compat.v1.drawn_calls import eager_name, named_arguments
-from mirrored.compat.v1.graph import graph_of
+from mirrored.compat.v1.graph import drawing
 from mirrored.compat.v1.graph_elements import Operation
 from mirrored.compat.v1.sources import converted
 
@@ -48,8 +48,7 @@ def assertion(name: str) -> Callable[..., Operation]:
         called = arguments.pop("name", None) or name
         tensors = {key: arguments.pop(key) for key in _TENSORS if key in arguments}
         settings = {key: value for key, value in arguments.items() if key in takes}
-        graph = graph_of(tensors)
-        with graph.as_default(), graph.name_scope(called) as scope:
+        with drawing(called, tensors) as (graph, scope):
             inputs = [converted(value, name=key) for key, value in tensors.items()]
             compute = functools.partial(function, **settings)
             return graph.draw(compute, inputs, kind="Assert", name=scope, runs_only=True)
@@ -90,8 +89,7 @@ def Assert(
     """
     if not isinstance(data, list | tuple):
         raise TypeError(f"`data` must be a list of values for the error. Received: {data!r:.100}")
-    graph = graph_of(condition, data)
-    with graph.as_default(), graph.name_scope(name or "Assert") as scope:
+    with drawing(name or "Assert", condition, data) as (graph, scope):
         held = converted(condition, "bool", "condition")
         shown = [
             value if isinstance(value, str) else converted(value, name=f"data_{index}")

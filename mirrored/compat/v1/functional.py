@@ -10,7 +10,7 @@ from typing import Any
 from mirrored import _nest, ops
 from mirrored._types import Nest, TensorLike
 from mirrored.compat.v1.control_flow import Branch, flowing, loop_variable
-from mirrored.compat.v1.graph import graph_of
+from mirrored.compat.v1.graph import drawing
 from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.compat.v1.listing import named
 from mirrored.compat.v1.sources import converted
@@ -162,8 +162,7 @@ def _mapped(
 ) -> Any:
     """Draw one operation that runs what a function drew for each element."""
     has_states, keeps_all = kind != "MapFn", kind in ("MapFn", "Scan")
-    graph = graph_of(elems, initializer)
-    with graph.as_default(), graph.name_scope(name) as scope:
+    with drawing(name, elems, initializer) as (graph, scope):
         inputs = [converted(leaf, name="elems") for leaf in _nest.flatten(elems)]
         begin = None
         if initializer is not None:

@@ -448,6 +448,19 @@ def graph_of(*values: Any) -> Graph:
     return get_default_graph()
 
 
+@contextmanager
+def drawing(name: str, *values: Any) -> Iterator[tuple[Graph, str]]:
+    """Return a context that draws into the graph of values, in a name scope, and yields both.
+
+    Args:
+        name: What the names of operations begin with.
+        *values: As for `graph_of`.
+    """
+    graph = graph_of(*values)
+    with graph.as_default(), graph.name_scope(name) as scope:
+        yield graph, scope
+
+
 # Of tensors of unknown rank several ranks are tried: what is the same for all of them is known.
 _FEW, _MOST = range(4), range(4, 6)
 

@@ -8,7 +8,7 @@ import numpy as np
 from mirrored import ops
 from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.compat.v1.drawn_calls import computes, named_call
-from mirrored.compat.v1.graph import Graph, graph_of
+from mirrored.compat.v1.graph import Graph, drawing
 from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.compat.v1.listing import named
 from mirrored.compat.v1.operands import constant_in
@@ -50,8 +50,7 @@ def random_uniform(
     # As there, floats of these values are drawn as any others.
     from_zero = isinstance(low, int) and low == 0
     to_one = isinstance(high, int) and high == 1
-    graph = graph_of(shape, low, high)
-    with graph.as_default(), graph.name_scope(name or "random_uniform") as scope:
+    with drawing(name or "random_uniform", shape, low, high) as (graph, scope):
         shown = _shown(graph, shape, "shape")
         if whole:
             shown += _shown(graph, low, "min") + _shown(graph, high, "max")
@@ -106,8 +105,7 @@ def _normal(
         wanted = as_dtype(dtype)
         if computes(shape, mean, stddev):
             return function(shape, mean, stddev, wanted, seed)
-        graph = graph_of(shape, mean, stddev)
-        with graph.as_default(), graph.name_scope(name or called) as scope:
+        with drawing(name or called, shape, mean, stddev) as (graph, scope):
             shown = _shown(graph, shape, "shape")
             center, spread = converted(mean, wanted, "mean"), converted(stddev, wanted, "stddev")
             args = (shape, 0.0, 1.0, wanted, seed)
@@ -151,7 +149,6 @@ def clip_by_value(
     """
     if computes(t, clip_value_min, clip_value_max):
         return ops.maximum(ops.minimum(t, clip_value_max), clip_value_min)
-    graph = graph_of(t, clip_value_min, clip_value_max)
-    with graph.as_default(), graph.name_scope(name or "clip_by_value") as scope:
+    with drawing(name or "clip_by_value", t, clip_value_min, clip_value_max) as (_, scope):
         below = named_call("minimum")(t, clip_value_max)
         return named_call("maximum")(below, clip_value_min, name=scope)
