@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mirrored import ops
 from mirrored.compat.v1.differentiation import gradients
 from mirrored.compat.v1.graph_elements import Operation, Tensor
 from mirrored.compat.v1.groups import group, trainable_variables
@@ -154,7 +155,7 @@ class Optimizer:
                 with graph.name_scope(f"update_{variable.op.name}"):
                     arguments = [gradient, *self.extra(variable), *rates]
                     kept = [variable, *slots]
-                    step = update(kept, self.rule, arguments, self.KIND, self.KIND)
+                    step = update(kept, self._updated, arguments, self.KIND, self.KIND)
                     if variable.constraint is not None:
                         with graph.control_dependencies([step]):
                             value = variable.constraint(variable.read_value())
@@ -177,8 +178,14 @@ class Optimizer:
         value = value() if callable(value) else value
         return value if isinstance(value, Tensor) else converted(np.float32(value), name=name)
 
+    def _updated(self, value: Any, *arguments: Any) -> Sequence[Any]:
+        """Return the results of the rule, with rates of the variable's dtype."""
+        state = len(self.SLOTS) + 1
+        rates = (ops.cast(rate, value.dtype) for rate in arguments[state:])
+        return self.rule(value, *arguments[:state], *rates)
+
     def extra(self, variable: Variable) -> Sequence[Any]:
-        """Return what a variable's rule is given beside its gradient."""
+        """Return what a variable's rule is given beside its gradient, before the rates."""
         return ()
 
     def finish(self, updates: Sequence[Operation]) -> Sequence[Operation]:
@@ -189,7 +196,8 @@ class Optimizer:
         """Return the new values of a variable and its slots.
 
         Args:
-            *arguments: Their values, the gradient, what else the variable has, and the rates.
+            *arguments: Their values, the gradient, what else the variable has, and the rates, all
+                of the variable's dtype.
         """
         raise NotImplementedError
 

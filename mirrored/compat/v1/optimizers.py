@@ -16,10 +16,6 @@ from mirrored.compat.v1.sources import converted
 from mirrored.compat.v1.variables import Variable, update
 
 
-def _as(dtype: Any, *rates: Any) -> list[Any]:
-    return [ops.cast(rate, dtype) for rate in rates]
-
-
 class GradientDescentOptimizer(Optimizer):
     """Subtracts the gradient times a rate.
 
@@ -52,7 +48,6 @@ class GradientDescentOptimizer(Optimizer):
 
     def rule(self, value: Any, gradient: Any, rate: Any) -> Sequence[Any]:
         """Return the variable's new value."""
-        (rate,) = _as(value.dtype, rate)
         return [value - gradient * rate]
 
 
@@ -84,7 +79,6 @@ class MomentumOptimizer(Optimizer):
 
     def rule(self, value: Any, total: Any, gradient: Any, rate: Any, momentum: TensorLike) -> Any:
         """Return the new values of the variable and of its sum."""
-        rate, momentum = _as(value.dtype, rate, momentum)
         total = total * momentum + gradient
         if self._nesterov:
             return [value - (gradient * rate + total * momentum * rate), total]
@@ -123,7 +117,6 @@ class AdagradOptimizer(Optimizer):
 
     def rule(self, value: Any, total: Any, gradient: Any, rate: Any) -> Sequence[Any]:
         """Return the new values of the variable and of its sum."""
-        (rate,) = _as(value.dtype, rate)
         total = total + gradient * gradient
         return [value - rate * gradient * ops.rsqrt(total), total]
 
@@ -162,8 +155,7 @@ class RMSPropOptimizer(Optimizer):
 
     def rule(self, value: Any, rms: Any, *arguments: Any) -> Sequence[Any]:
         """Return the new values of the variable and of its slots."""
-        *mean, step, gradient = arguments[:-4]
-        rate, decay, momentum, epsilon = _as(value.dtype, *arguments[-4:])
+        *mean, step, gradient, rate, decay, momentum, epsilon = arguments
         rms = rms + (gradient * gradient - rms) * (1.0 - decay)
         below = rms + epsilon
         if mean:
@@ -233,7 +225,7 @@ class AdamOptimizer(Optimizer):
 
     def rule(self, value: Any, mean: Any, square: Any, gradient: Any, *rates: Any) -> Any:
         """Return the new values of the variable and of its two means."""
-        power1, power2, rate, beta1, beta2, epsilon = _as(value.dtype, *rates)
+        power1, power2, rate, beta1, beta2, epsilon = rates
         rate = rate * ops.sqrt(1.0 - power2) / (1.0 - power1)
         mean = mean + (gradient - mean) * (1.0 - beta1)
         square = square + (gradient * gradient - square) * (1.0 - beta2)

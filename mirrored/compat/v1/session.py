@@ -66,7 +66,7 @@ class Session:
         self._plans: dict[Any, Plan] = {}
         self._placed = 0
         self._closed = False
-        self._scopes: list[Any] = []
+        self._scopes: list[_Entered] = []
 
     @property
     def graph(self) -> Graph:
@@ -224,14 +224,12 @@ class Session:
 
     def __enter__(self) -> Self:
         """Let `eval()` and `run()` use this session, and operations be drawn into its graph."""
-        self._scopes.append(entered_sessions.get())
-        enter_graph(self._graph)
-        entered_sessions.set((*entered_sessions.get(), self))
+        self._scopes.append(_Entered(self))
+        self._scopes[-1].__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        entered_sessions.set(self._scopes.pop())
-        leave_graph(self._graph)
+        self._scopes.pop().__exit__()
         self.close()
 
 

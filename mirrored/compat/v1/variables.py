@@ -104,7 +104,7 @@ class Variable(Tensor):
             self._op.keeps = (self,)
             self._op.refers = self
             self.initializer = _write(self, "assign", self.initial_value, None)
-            self._read_op = _read(self, self)
+            self.read_op = _read(self, self)
         graph.name_tensor(self.name, self)
         kept = collections if collections is not None else [GraphKeys.GLOBAL_VARIABLES]
         if self.trainable and GraphKeys.TRAINABLE_VARIABLES not in kept:
@@ -116,11 +116,6 @@ class Variable(Tensor):
     def op(self) -> Operation:
         """The operation that is the variable; `read_op` computes its value."""
         return self._op
-
-    @property
-    def read_op(self) -> Operation:
-        """The operation that reads it."""
-        return self._read_op
 
     def value(self) -> Tensor:
         """Return its value as a tensor, as of the time of reading."""
