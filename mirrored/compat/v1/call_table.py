@@ -6,33 +6,41 @@ Others than these have modules of their own.
 from importlib import import_module
 from typing import NamedTuple
 
-# Functions of the same name here. The type of their operations is the name with capitals.
-_ALIKE = """
-    acos acosh add_n asin asinh atan atan2 atanh broadcast_to cast cos cosh dynamic_stitch equal
-    exp expand_dims fill floor gather_nd greater greater_equal identity identity_n less
-    less_equal logical_and logical_not logical_or maximum minimum not_equal pad rank reshape
-    reverse_sequence roll scatter_nd shape sigmoid sign sin sinh size slice sqrt square squeeze
-    stop_gradient strided_slice tan tanh tensordot tile math.cumulative_logsumexp math.erfinv
-    math.ndtri math.xdivy math.xlog1py math.xlogy nn.avg_pool nn.bias_add nn.depth_to_space
-    nn.elu nn.l2_loss nn.leaky_relu nn.log_softmax nn.max_pool nn.relu nn.relu6 nn.selu
-    nn.sigmoid nn.softmax nn.softplus nn.softsign nn.space_to_depth nn.tanh
-"""
-# Those that are in `math` here.
-_IN_MATH = """
-    abs ceil cumprod cumsum digamma erf erfc expm1 invert_permutation is_finite is_inf is_nan
-    lgamma log log1p logical_xor pow reciprocal rint round rsqrt segment_max segment_mean
-    segment_min segment_prod segment_sum squared_difference unsorted_segment_max
-    unsorted_segment_mean unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n
-    unsorted_segment_sum
-"""
-# Those whose operations have the name of the function, and not that of the type.
-_NAMED_ALIKE = """
-    clip_by_norm einsum eye histogram_fixed_width histogram_fixed_width_bins meshgrid norm
-    one_hot ones_like range sort split transpose zeros_like linalg.adjoint linalg.matrix_rank
-    linalg.normalize linalg.pinv math.erfcinv math.polyval math.reduce_std math.reduce_variance
-    nn.l2_normalize nn.log_poisson_loss nn.moments nn.pool nn.sufficient_statistics nn.swish
-    nn.weighted_moments nn.zero_fraction
-"""
+# Functions of the same name here, by where they are and whether their operations have that name too.
+# Otherwise these have that of their type, which is the name with capitals.
+_REGULAR = {
+    ("", False): """
+        acos acosh add_n asin asinh atan atan2 atanh broadcast_to cast cos cosh dynamic_stitch equal
+        exp expand_dims fill floor gather_nd greater greater_equal identity identity_n less
+        less_equal logical_and logical_not logical_or maximum minimum not_equal pad rank repeat
+        reshape reverse_sequence roll scatter_nd sequence_mask shape sigmoid sign sin sinh size
+        slice sqrt square squeeze stop_gradient strided_slice tan tanh tensordot tile
+        math.cumulative_logsumexp math.erfinv math.ndtri math.xdivy math.xlog1py math.xlogy
+        nn.avg_pool nn.bias_add nn.depth_to_space nn.elu nn.l2_loss nn.leaky_relu nn.log_softmax
+        nn.max_pool nn.relu nn.relu6 nn.selu nn.sigmoid nn.softmax nn.softplus nn.softsign
+        nn.space_to_depth nn.tanh
+    """,
+    ("math.", False): """
+        abs ceil cumprod cumsum digamma erf erfc expm1 invert_permutation is_finite is_inf is_nan
+        lgamma log log1p log_sigmoid logical_xor pow reciprocal rint round rsqrt segment_max
+        segment_mean segment_min segment_prod segment_sum squared_difference unsorted_segment_max
+        unsorted_segment_mean unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n
+        unsorted_segment_sum
+    """,
+    ("linalg.", False): "cholesky cross qr svd",
+    ("nn.", False): "depth_to_space space_to_depth",
+    ("", True): """
+        clip_by_norm einsum eye histogram_fixed_width histogram_fixed_width_bins meshgrid norm
+        one_hot ones_like range sort split transpose zeros_like linalg.adjoint linalg.matrix_rank
+        linalg.normalize linalg.pinv math.erfcinv math.polyval math.reduce_std math.reduce_variance
+        nn.l2_normalize nn.log_poisson_loss nn.moments nn.pool nn.sufficient_statistics nn.swish
+        nn.weighted_moments nn.zero_fraction
+    """,
+    ("math.", True): """
+        bincount confusion_matrix count_nonzero is_non_decreasing is_strictly_increasing lbeta
+    """,
+    ("linalg.", True): "cholesky_solve global_norm trace",
+}
 # The others: a name of TensorFlow 1's, what it is here where that is another, its type, and what it
 # is called in a graph where that is not its type.
 _TABLE = """
@@ -62,8 +70,6 @@ arg_min argmin ArgMin
 concat . ConcatV2 concat
 stack . Pack stack
 unstack . Unpack unstack
-space_to_depth nn.space_to_depth SpaceToDepth
-depth_to_space nn.depth_to_space DepthToSpace
 reverse . ReverseV2
 gather . GatherV2
 zeros . Const zeros
@@ -71,11 +77,9 @@ ones . Const ones
 linspace . LinSpace linspace
 lin_space linspace LinSpace linspace
 diag linalg.tensor_diag Diag
-trace linalg.trace Trace trace
 matrix_inverse linalg.inv MatrixInverse
 matrix_determinant linalg.det MatrixDeterminant
 matrix_transpose linalg.matrix_transpose Transpose matrix_transpose
-cholesky linalg.cholesky Cholesky
 nn.top_k . TopKV2
 nn.atrous_conv2d . Conv2D convolution
 nn.atrous_conv2d_transpose . Conv2DBackpropInput atrous_conv2d_transpose
@@ -105,28 +109,17 @@ random_gamma random.gamma RandomGamma random_gamma
 multinomial random.categorical Multinomial multinomial
 accumulate_n math.accumulate_n AccumulateNV2
 argsort . ArgSort argsort
-bincount math.bincount Bincount bincount
-confusion_matrix math.confusion_matrix ConfusionMatrix confusion_matrix
-count_nonzero math.count_nonzero CountNonzero count_nonzero
-cross linalg.cross Cross
 diag_part linalg.tensor_diag_part DiagPart
 divide_no_nan math.divide_no_nan DivNoNan div_no_nan
-global_norm linalg.global_norm GlobalNorm global_norm
-lbeta math.lbeta Lbeta lbeta
-log_sigmoid math.log_sigmoid LogSigmoid LogSigmoid
 matrix_band_part linalg.band_part MatrixBandPart
 matrix_diag linalg.diag MatrixDiag
 matrix_diag_part linalg.diag_part MatrixDiagPart
 matrix_set_diag linalg.set_diag MatrixSetDiag
 matrix_solve linalg.solve MatrixSolve
 matrix_triangular_solve linalg.triangular_solve MatrixTriangularSolve
-qr linalg.qr Qr
-repeat . Repeat Repeat
 scalar_mul . Mul
 searchsorted . SearchSorted searchsorted
 self_adjoint_eig linalg.eigh SelfAdjointEigV2
-sequence_mask . SequenceMask SequenceMask
-svd linalg.svd Svd
 tensor_scatter_add tensor_scatter_nd_add TensorScatterAdd
 tensor_scatter_nd_add . TensorScatterAdd
 tensor_scatter_nd_sub . TensorScatterSub
@@ -138,9 +131,6 @@ nn.crelu . CRelu CRelu
 nn.normalize_moments . NormalizeMoments normalize
 nn.weighted_cross_entropy_with_logits . WeightedCrossEntropyWithLogits logistic_loss
 check_numerics debugging.check_numerics CheckNumerics
-cholesky_solve linalg.cholesky_solve CholeskySolve cholesky_solve
-is_non_decreasing math.is_non_decreasing IsNonDecreasing is_non_decreasing
-is_strictly_increasing math.is_strictly_increasing IsStrictlyIncreasing is_strictly_increasing
 linalg.eigvalsh . SelfAdjointEigV2
 linalg.logdet . LogDet logdet
 linalg.lstsq . MatrixSolveLs matrix_solve_ls
@@ -245,8 +235,7 @@ def _rows() -> dict[str, Row]:
     for line in _lines(_TABLE):
         name, target, kind, *called = line.split()
         add(name, name if target == "." else target, kind, called[0] if called else kind)
-    regular = ((_ALIKE, "", False), (_IN_MATH, "math.", False), (_NAMED_ALIKE, "", True))
-    for names, home, is_named in regular:
+    for (home, is_named), names in _REGULAR.items():
         for name in names.split():
             last = name.rpartition(".")[2]
             kind = "".join(word.capitalize() for word in last.split("_"))
