@@ -6,8 +6,8 @@ Others than these have modules of their own.
 from importlib import import_module
 from typing import NamedTuple
 
-# Functions of the same name here, by where they are and whether their operations have that name too.
-# Otherwise these have that of their type, which is the name with capitals.
+# Functions of the same name here, by where they are and whether their operations have that name;
+# else these have that of their type, which is the name with capitals.
 _REGULAR = {
     ("", False): """
         acos acosh add_n asin asinh atan atan2 atanh broadcast_to cast cos cosh dynamic_stitch equal

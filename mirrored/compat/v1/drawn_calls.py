@@ -158,18 +158,14 @@ def named_arguments(
     for name in placed:
         if name in kwargs:
             raise TypeError(f"{function}() got multiple values for argument '{name}'")
-    arguments: dict[str, Any] = {}
-    older: dict[str, str] = {}
-    for key, value in {**placed, **kwargs}.items():
+    values = {**placed, **kwargs}
+    arguments = {key: value for key, value in values.items() if order.get(key, key) == key}
+    for key, value in values.items():
         today = order.get(key, key)
-        if today == key:
-            arguments[key] = value
-        elif today and value is not None:
-            older[key] = today
-    for key, today in older.items():
-        if arguments.get(today) is not None:
-            raise ValueError(f"Cannot specify both '{key}' and '{today}'.")
-        arguments[today] = placed.get(key, kwargs.get(key))
+        if today not in ("", key) and value is not None:
+            if arguments.get(today) is not None:
+                raise ValueError(f"Cannot specify both '{key}' and '{today}'.")
+            arguments[today] = value
     return arguments
 
 
