@@ -160,24 +160,20 @@ class Plan:
 
     def _take(self, leaves: Sequence[Any]) -> list[Any]:
         """Return what is computed for leaves, and note how each takes its value of it."""
-        targets: list[Any] = []
+        tensors: list[Any] = []
         self._takes: list[Callable[[Sequence[Any]], Any]] = []
-        self._wanted: list[bool] = []
         for leaf in leaves:
             if isinstance(leaf, Operation):
-                targets.append(leaf.node.outputs[0])
-                self._wanted.append(False)
                 self._takes.append(lambda _: None)
                 continue
-            first = sum(self._wanted)
-            parts = leaf.fetched
-            targets += parts
-            self._wanted += [True] * len(parts)
-            if parts == [leaf]:
-                self._takes.append(itemgetter(first))
-            else:
-                self._takes.append(_part_of(leaf, first, first + len(parts)))
-        return targets
+            first, parts = len(tensors), leaf.fetched
+            tensors += parts
+            whole = parts == [leaf]
+            self._takes.append(
+                itemgetter(first) if whole else _part_of(leaf, first, first + len(parts))
+            )
+        self._count = len(tensors)  # What operations that are fetched leave comes after those.
+        return tensors + [leaf.node.outputs[0] for leaf in leaves if isinstance(leaf, Operation)]
 
     def __call__(self, values: Iterable[Any]) -> Any:
         """Run it.
@@ -288,7 +284,7 @@ class Plan:
                 results = self._part.run(values)
             if run.written:  # What is fetched of a variable is what the run leaves.
                 results = list(map(value_by_now, self._part.outputs, results))
-        fetched = [value for value, wanted in zip(results, self._wanted, strict=True) if wanted]
+        fetched = results[: self._count]
         if any(value is None for value in fetched):
             raise InvalidArgumentError(
                 "A gradient cannot be fetched, because a tensor between its target and its "
