@@ -17,7 +17,7 @@ from mirrored.compat.v1.control_flow import Branch, loop_variable
 from mirrored.compat.v1.graph import get_default_graph
 from mirrored.compat.v1.graph_elements import Operation, Tensor
 from mirrored.compat.v1.iterators import Iterator as SessionIterator
-from mirrored.compat.v1.iterators import Source, absent, check_one_shot
+from mirrored.compat.v1.iterators import Structure, absent, check_one_shot
 from mirrored.compat.v1.partial_shapes import TensorShape, sizes_of
 from mirrored.compat.v1.running import Run, running
 from mirrored.compat.v1.sources import converted
@@ -149,7 +149,7 @@ class _Members(type):
         raise absent("Dataset", name)
 
 
-class Dataset(Source, metaclass=_Members):
+class Dataset(Structure, metaclass=_Members):
     """Elements that an iterator draws in sessions.
 
     Datasets come from the static methods of `mirrored.data.Dataset`, and its methods return others;

@@ -1,7 +1,7 @@
 """Iterators over datasets in sessions: operations that draw elements, a run one element each."""
 
 import threading
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from mirrored.errors import FailedPreconditionError, OperatorNotAllowedInGraphEr
 from mirrored.graph.part import nodes_between
 from mirrored.ops.conversion import from_host
 from mirrored.ops.hooks import active_recorder
+
+if TYPE_CHECKING:
+    from mirrored.compat.v1.datasets import Dataset
 
 
 def absent(kind: str, name: str) -> AttributeError:
@@ -59,22 +62,6 @@ class Structure:
         return _nest.map_structure(lambda spec: Tensor, self.specs)
 
 
-class Source(Structure):
-    """A dataset of a graph.
-
-    Attributes:
-        graph: The graph.
-        inputs: The tensors whose values it is made from.
-    """
-
-    graph: Graph
-    inputs: tuple[Tensor, ...]
-
-    def opened(self, values: Any) -> Any:
-        """Return an iterator over its elements as arrays, for values of the inputs."""
-        raise NotImplementedError(f"{type(self).__name__} has no `opened`.")
-
-
 class Iterator(Structure):
     """Draws elements of a dataset, one in each run that takes from it.
 
@@ -95,7 +82,7 @@ class Iterator(Structure):
         [[0, 1, 2], [3]]
     """
 
-    def __init__(self, graph: Graph, specs: Any, source: Source | None = None) -> None:
+    def __init__(self, graph: Graph, specs: Any, source: "Dataset | None" = None) -> None:
         for spec in _nest.flatten(specs):
             if not isinstance(spec, LeafSpec) or spec.dtype.kind == "O":
                 raise TypeError(
@@ -143,12 +130,12 @@ class Iterator(Structure):
             )
         return self._initializer
 
-    def initialize_from(self, source: Source) -> "Iterator":
+    def initialize_from(self, source: "Dataset") -> "Iterator":
         """Let `initializer` start at the first element of a dataset, and return the iterator."""
         self._initializer = self.make_initializer(source, "MakeIterator")
         return self
 
-    def make_initializer(self, dataset: Source, name: str | None = None) -> Operation:
+    def make_initializer(self, dataset: "Dataset", name: str | None = None) -> Operation:
         """Return an operation that starts at the first element of a dataset.
 
         Args:
@@ -267,7 +254,7 @@ _STATEFUL = frozenset(
 )
 
 
-def check_one_shot(source: Source) -> None:
+def check_one_shot(source: "Dataset") -> None:
     """Raise ValueError where a dataset depends on what an iterator without initializer cannot."""
     nodes, _ = nodes_between([], source.inputs)
     for operation in map(operation_of, nodes):
