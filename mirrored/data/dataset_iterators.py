@@ -24,7 +24,7 @@ from mirrored.data.elements import (
     to_numpy,
     to_tensors,
 )
-from mirrored.data.rng import Iteration
+from mirrored.data.rng import Iteration, Rng
 from mirrored.data.row_transforms import gathered
 from mirrored.data.transform import Transform, external_of
 from mirrored.program import PeekingIterator
@@ -254,7 +254,8 @@ def words_of(
     iteration = position.iteration
     numbers = [0, 0, 0] * sum(stage.rng is not None for stage in _all(transform))
     if iteration is not None:
-        numbers = [*itertools.chain.from_iterable(_draws(transform, iteration))]
+        drawing = [own for _, own in _drawing(transform, iteration)]
+        numbers = [n for own in drawing for n in (own.number, own.seed or 0, own.base or 0)]
     return (_kind(transform), position.taken, iteration is not None, *numbers)
 
 
@@ -281,10 +282,8 @@ def position_of(transform: Transform, words: Sequence[int]) -> Position:
 
 def go_on_after(transform: Transform, iteration: Iteration) -> None:
     """Continue the numbers of iterations over a pipeline after one of them."""
-    if transform.rng is not None:
-        transform.rng.go_on_after(iteration.number)
-    for source, inner in zip(transform.sources, iteration.sources, strict=True):
-        go_on_after(source, inner)
+    for rng, own in _drawing(transform, iteration):
+        rng.go_on_after(own.number)
 
 
 def _all(transform: Transform) -> Iterator[Transform]:
@@ -302,11 +301,12 @@ def _kind(transform: Transform) -> int:
     return zlib.crc32(" ".join(parts).encode())
 
 
-def _draws(transform: Transform, iteration: Iteration) -> Iterator[tuple[int, int, int]]:
+def _drawing(transform: Transform, iteration: Iteration) -> Iterator[tuple[Rng, Iteration]]:
+    """Yield the seeds of a pipeline's transforms, each with the transform's iteration."""
     if transform.rng is not None:
-        yield iteration.number, iteration.seed or 0, iteration.base or 0
+        yield transform.rng, iteration
     for source, inner in zip(transform.sources, iteration.sources, strict=True):
-        yield from _draws(source, inner)
+        yield from _drawing(source, inner)
 
 
 def _iteration(transform: Transform, numbers: Iterator[int]) -> Iteration:

@@ -74,7 +74,7 @@ class _AtChosen(_AtThresholds):
         return results[0] if len(self.thresholds) == 1 else results
 
     def _result_of(self, *counts: Tensor) -> Tensor:
-        raise NotImplementedError
+        return counts[0]
 
 
 class _Condition(_AtChosen):
@@ -90,9 +90,6 @@ class _Condition(_AtChosen):
     ) -> None:
         super().__init__(dtype, name)
         self._choose(thresholds, 0.5)
-
-    def _result_of(self, *counts: Tensor) -> Tensor:
-        return counts[0]
 
 
 class TruePositives(_Condition):

@@ -185,15 +185,16 @@ def counted_weights(sample_weight: Any, x: Any, dtype: Any) -> Any:
     return mask_weights(sample_weight, mask, dtype)
 
 
-def counted_values(values: Any, sample_weight: Any) -> tuple[Tensor, Any]:
+def counted_values(values: Any, sample_weight: Any, dtype: Any = None) -> tuple[Tensor, Any]:
     """Return values in the dtype of their statistics, and their weights, which a mask may reduce.
 
     Args:
         values: The values.
         sample_weight: The weights, or None.
+        dtype: The dtype; None: the values' own, if it is a float.
     """
     values = ops.convert_to_tensor(values)
-    dtype = float_dtype(values)
+    dtype = float_dtype(values) if dtype is None else dtype
     if sample_weight is not None:
         sample_weight = counted_weights(sample_weight, values, dtype)
     return cast(values, dtype), sample_weight
@@ -221,9 +222,8 @@ class Comparison(Quotient):
         values, dtype = self._values(ops.convert_to_tensor(y_true), y_pred), float_dtype(y_pred)
         if self._heeds_masks:
             sample_weight = counted_weights(sample_weight, original, dtype)
-        if sample_weight is not None:  # As in Keras, their own masks are for weights alone.
-            sample_weight = counted_weights(sample_weight, values, dtype)
-        return cast(values, dtype), sample_weight
+        # As in Keras, their own masks are for weights alone.
+        return counted_values(values, sample_weight, dtype)
 
     def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
         # Of vectors some make one number, as the functions of losses do.
