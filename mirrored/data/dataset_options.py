@@ -293,13 +293,12 @@ class Options(OptionsBase):
             >>> mr.data.Options().merge(options).deterministic
             True
         """
-        other: Any = options
-        if not isinstance(other, Options):
+        if not isinstance(options, Options):
             raise TypeError(
-                f"Could not merge incompatible options of type {type(other)} and {Options}. Pass "
+                f"Could not merge incompatible options of type {type(options)} and {Options}. Pass "
                 "mr.data.Options()."
             )
-        return self._merged(other)
+        return self._merged(options)
 
 
 class Optioned(Derived):

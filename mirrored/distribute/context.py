@@ -410,6 +410,12 @@ def get_replica_context() -> ReplicaContext | None:
     return _default if frame is None else frame.replica
 
 
+def replica_number() -> int:
+    """Return the number of the replica that is running; 0 in the cross-replica context."""
+    context = get_replica_context()
+    return 0 if context is None else int(context.replica_id_in_sync_group)
+
+
 def one_of_several() -> ReplicaContext | None:
     """Return the context of the replica that is running, if this process runs several."""
     context = get_replica_context()

@@ -14,7 +14,8 @@ import numpy as np
 
 from mirrored import ops
 from mirrored.autodiff.tape import GradientsMade, telling_of_gradients
-from mirrored.distribute import Strategy, get_replica_context
+from mirrored.distribute import Strategy
+from mirrored.distribute.context import replica_number
 from mirrored.distribute.global_batch import GlobalBatch
 from mirrored.ops import Tensor
 from mirrored.ops.hooks import only
@@ -82,7 +83,7 @@ class CustomStep(Step):
         spare: list[_Logs] = []  # Of a replica without examples, where no other is here.
 
         def on_replica(x: Any, y: Any, sample_weight: Any) -> dict[str, Tensor]:
-            replica = _replica()
+            replica = replica_number()
             row, notes = self._noted(method, batch, (x, y, sample_weight))
             if batch.is_empty(replica):
                 spare.append(row)
@@ -112,7 +113,7 @@ class CustomStep(Step):
         self, method: Callable[[Any], Any], batch: GlobalBatch, data: Sequence[Any]
     ) -> "tuple[_Logs, _Notes]":
         """Run a step on a replica's shard; return what it returned and what it differentiated."""
-        replica = _replica()
+        replica = replica_number()
         skips = any(optimizer.skips_non_finite for optimizer in optimizers_of(self._model))
         notes = _Notes(batch, replica, skips, self._model.required_compilation().check_gradients)
         with telling_of_gradients(notes.note):
@@ -160,11 +161,6 @@ def row_of(totals: Totals, statistics: list[float]) -> Any:
         row[name] = np.array(numbers, dtype).reshape(shape) if shape else numbers[0]
         start = stop
     return row
-
-
-def _replica() -> int:
-    context: Any = get_replica_context()
-    return int(context.replica_id_in_sync_group)
 
 
 class _Notes:

@@ -20,7 +20,7 @@ from mirrored._files import as_path
 from mirrored._naming import scoped
 from mirrored._numbers import as_integer
 from mirrored._types import PathLike, TensorLike, late_type
-from mirrored.distribute import get_replica_context
+from mirrored.distribute.context import replica_number
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.hooks import active_recorder, only
@@ -385,10 +385,9 @@ def _write(
     value: Callable[[NDArray[Any]], NDArray[Any]],
 ) -> Tensor:
     """Write what is made of data by the default writer, in a recorded function in each call."""
-    context = get_replica_context()
-    other = context is not None and int(context.replica_id_in_sync_group) > 0
     writer, step = current_writer.get(), current_step.get() if step is None else step
-    if writer is None or other or not _holds():  # As in TensorFlow, the first replica writes.
+    # As in TensorFlow, the first replica writes.
+    if writer is None or replica_number() > 0 or not _holds():
         return ops.constant(False)
     if step is None:
         raise ValueError(

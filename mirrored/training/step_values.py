@@ -12,7 +12,7 @@ import numpy as np
 from mirrored import _nest
 from mirrored._contexts import Within
 from mirrored.autodiff.tape import GradientsMade, telling_of_gradients
-from mirrored.distribute import get_replica_context
+from mirrored.distribute.context import replica_number
 from mirrored.distribute.global_batch import global_batch
 from mirrored.layers.layer import walk
 from mirrored.ops import Tensor
@@ -109,7 +109,7 @@ class StepNotes:
         self._parts.setdefault(Event(kind, name, number), {})[replica] = np.asarray(value.numpy())
 
     def _note_losses(self, targets: list[Any], sources: list[Any]) -> GradientsMade:
-        replica = _replica()
+        replica = replica_number()
         # The loss of the penalties is not noted: `fit` takes it once for all replicas.
         is_noted = self._weighs or not self._counts["loss", "", replica]
         trains = any(isinstance(source, Variable) and source.trainable for source in sources)
@@ -129,7 +129,7 @@ class StepNotes:
         def noted(*args: Any, **kwargs: Any) -> Any:
             outputs = call(*args, **kwargs)
             for output in _nest.flatten(outputs):
-                self._note("output", layer.name, _replica(), output)
+                self._note("output", layer.name, replica_number(), output)
             return outputs
 
         vars(layer)["call"] = noted
@@ -152,11 +152,6 @@ def plain_name(variable: Variable) -> str:
         variable: The variable.
     """
     return variable.name.removesuffix(":0")
-
-
-def _replica() -> int:
-    context: Any = get_replica_context()
-    return 0 if context is None else int(context.replica_id_in_sync_group)
 
 
 Array = np.ndarray[Any, Any]

@@ -548,11 +548,10 @@ class CheckpointManager:
         *,
         checkpoint_name: str = "ckpt",
     ) -> None:
-        value: Any = checkpoint
-        if not isinstance(value, Checkpoint):
+        if not isinstance(checkpoint, Checkpoint):
             raise TypeError(
                 "`checkpoint` must be a mr.train.Checkpoint of the objects to save, as in "
-                f"mr.train.Checkpoint(model=model). Received: {value!r}."
+                f"mr.train.Checkpoint(model=model). Received: {checkpoint!r}."
             )
         keep = None if max_to_keep is None else as_integer(max_to_keep)
         if max_to_keep is not None and (keep is None or keep < 1):
