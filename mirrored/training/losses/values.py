@@ -118,14 +118,12 @@ def column(y_pred: Tensor) -> Tensor:
 
 def of_one_rank(true: Tensor, predicted: Tensor) -> tuple[Tensor, Tensor]:
     """Return both with a last axis of size 1 where one of them has it, and is of rank 2."""
-    if true.ndim == predicted.ndim + 1 and true.shape[-1] == 1:
+    if predicted.ndim > true.ndim:
+        predicted, true = of_one_rank(predicted, true)
+    elif true.ndim == predicted.ndim + 1 and true.shape[-1] == 1:
         if predicted.ndim == 1:
             return true, ops.expand_dims(predicted, -1)
         return ops.squeeze(true, -1), predicted
-    if predicted.ndim == true.ndim + 1 and predicted.shape[-1] == 1:
-        if true.ndim == 1:
-            return ops.expand_dims(true, -1), predicted
-        return true, ops.squeeze(predicted, -1)
     return true, predicted
 
 
@@ -142,21 +140,31 @@ def check_same_shape(y_true: Tensor, y_pred: Tensor) -> None:
         )
 
 
+def labels_of(y_true: Tensor, y_pred: Tensor, advice: str = "") -> Tensor:
+    """Return labels in the predictions' shape without its last axis.
+
+    Raises:
+        ValueError: The shapes do not fit; the message ends with `advice`.
+    """
+    expected = y_pred.shape[:-1]
+    if not y_pred.shape or y_true.shape not in (expected, (*expected, 1)):
+        raise ValueError(
+            "Labels must have the shape of the predictions without the last axis, the classes. "
+            f"Received: y_true with shape {y_true.shape} and y_pred with shape {y_pred.shape}."
+            f"{advice}"
+        )
+    return shaped(y_true, expected)
+
+
 def class_indices(y_true: Tensor, y_pred: Tensor) -> Tensor:
     """Return labels as integers of the predictions' shape without its last axis.
 
     Raises:
         ValueError: The shapes do not fit.
     """
-    expected = y_pred.shape[:-1]
-    if y_pred.shape and y_true.shape in (expected, (*expected, 1)):
-        labels = shaped(y_true, expected)
-        return labels if labels.dtype in (ops.int32, ops.int64) else cast(labels, ops.int64)
-    raise ValueError(
-        "Labels must have the shape of the predictions without the last axis, the classes. "
-        f"Received: y_true with shape {y_true.shape} and y_pred with shape {y_pred.shape}. For "
-        "one-hot targets use categorical cross-entropy and accuracy."
-    )
+    advice = " For one-hot targets use categorical cross-entropy and accuracy."
+    labels = labels_of(y_true, y_pred, advice)
+    return labels if labels.dtype in (ops.int32, ops.int64) else cast(labels, ops.int64)
 
 
 def mean_of_rest(values: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from mirrored.training.losses.values import (
     cast,
     check_same_shape,
     class_indices,
+    labels_of,
     of_one_rank,
 )
 from mirrored.training.metrics.metric import Metric
@@ -289,7 +290,7 @@ def sparse_top_k_categorical_accuracy(
     """
     predicted = ops.convert_to_tensor(y_pred) if from_sorted_ids else _scores(y_pred)
     targets = ops.convert_to_tensor(y_true)
-    labels = _labels(targets, predicted)
+    labels = labels_of(targets, predicted)
     if from_sorted_ids:
         equal = ops.equal(cast(labels, predicted.dtype)[..., None], predicted[..., :k])
         matches = ops.cast(ops.reduce_any(equal, axis=-1), ops.floatx())
@@ -316,16 +317,6 @@ def classes(y_true: Any, predicted: Tensor) -> Tensor:
     return ops.argmax(cast(true, predicted.dtype), axis=-1)
 
 
-def _labels(y_true: Any, predicted: Tensor) -> Tensor:
-    labels, expected = ops.convert_to_tensor(y_true), predicted.shape[:-1]
-    if not predicted.shape or labels.shape not in (expected, (*expected, 1)):
-        raise ValueError(
-            "Labels must have the shape of the predictions without the last axis, the classes. "
-            f"Received: y_true with shape {labels.shape} and y_pred with shape {predicted.shape}."
-        )
-    return ops.reshape(labels, expected)
-
-
 def labels_beside(y_true: Any, predicted: Tensor) -> Tensor:
     """Return labels as integers that broadcast against the classes of predictions.
 
@@ -341,7 +332,7 @@ def labels_beside(y_true: Any, predicted: Tensor) -> Tensor:
     pairs = list(zip(labels.shape, expected, strict=False))
     broadcasts = len(labels.shape) == len(expected) and all(1 in p or p[0] == p[1] for p in pairs)
     if not (broadcasts and predicted.shape):
-        labels = _labels(labels, predicted)
+        labels = labels_of(labels, predicted)
     return labels if labels.dtype in (ops.int32, ops.int64) else ops.cast(labels, ops.int64)
 
 
