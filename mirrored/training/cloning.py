@@ -117,18 +117,13 @@ class _Again:
         return self.cache[id(layer)]
 
     def _clone(self, layer: Layer) -> Any:
-        # A functional model is its layers, which no arguments tell.
-        whole = self.recursive or self.function is made_again
-        is_graph = isinstance(layer, Sequential) or getattr(layer, "_graph", None) is not None
-        if not (whole and is_graph and isinstance(layer, Model)):
-            return self.function(layer)
-        return clone_model(
-            layer,
-            clone_function=self.function,
-            call_function=None if isinstance(layer, Sequential) else self.call_function,
-            recursive=True,
-            cache=self.cache if self.recursive else None,
-        )
+        if self.recursive and isinstance(layer, Model):
+            is_chain = isinstance(layer, Sequential)
+            if is_chain or layer.__state__.graph is not None:
+                call_function = None if is_chain else self.call_function
+                function = self.function
+                return clone_model(layer, None, function, call_function, True, cache=self.cache)
+        return self.function(layer)
 
 
 def _functional(

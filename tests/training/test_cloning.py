@@ -73,6 +73,10 @@ def test_functions_make_layers_and_calls() -> None:
     listed: Any = made.get_layer("listed")
     assert [each.units for each in listed.layers] == [2, 5]
     assert made.get_layer("shared") is model.get_layer("shared")
+    outer = mr.Sequential([model, mr.layers.Lambda(lambda outputs: outputs[0])])
+    made = clone_model(outer, clone_function=wider, recursive=True)
+    inner: Any = made.layers[0]
+    assert [each.units for each in inner.get_layer("listed").layers] == [2, 5]
     a, b = Input((4,)), Dense(4)(Input((4,)))
     made = clone_model(model, input_tensors={"a": a, "b": b})
     assert made.input["a"] is a
@@ -85,6 +89,10 @@ class Scale(Layer):
 
     def call(self, inputs: mr.Tensor) -> mr.Tensor:
         return inputs * self.factor
+
+
+class Chain(mr.Sequential):
+    """A class of one's own, which a clone within a model has too."""
 
 
 class Net(mr.Model):
@@ -104,8 +112,10 @@ def test_subclasses_are_made_with_the_same_arguments() -> None:
     assert (made.name, [each.shape for each in made.weights]) == ("net", [(4, 3), (3,)])
     assert made(A).shape == (3, 3)
     x = Input((4,))
-    made = clone_model(mr.Model(x, Scale(3.0, name="scale")(Net(2, "mine")(x))))
-    assert [each.name for each in made.layers[1:]] == ["mine", "scale"]
+    chain = Chain([Net(2, "mine")], name="chain")
+    made = clone_model(mr.Model(x, Scale(3.0, name="scale")(chain(x))))
+    assert [each.name for each in made.layers[1:]] == ["chain", "scale"]
+    assert isinstance(made.layers[1], Chain)
     np.testing.assert_allclose(made(A).numpy(), made.layers[1](A).numpy() * 3)
 
 

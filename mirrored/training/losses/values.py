@@ -14,6 +14,7 @@ from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.ops.activations import cast_with_logits, remember
 from mirrored.ops.spec import DType, default_float, is_bfloat16
+from mirrored.ops.tensor_views import masked
 
 # Keras' epsilon: keeps probabilities away from 0 and 1, and quotients and logarithms finite.
 EPSILON = 1e-7
@@ -79,8 +80,6 @@ def cast_values(values: Tensor, dtype: Any) -> Tensor:
     """Return what a loss's `call` returned in a dtype, with its mask."""
     if values.dtype == dtype or values._keras_mask is None:
         return cast(values, dtype)
-    from mirrored.ops.tensor_views import masked  # Few programs need it.
-
     return masked(ops.cast(values, dtype), values._keras_mask)
 
 
@@ -110,8 +109,6 @@ def column(y_pred: Tensor) -> Tensor:
     made_by, logits = y_pred._logits or ("", None)
     result = ops.expand_dims(y_pred, -1)
     if y_pred._keras_mask is not None:
-        from mirrored.ops.tensor_views import masked  # Few programs need it.
-
         result = masked(result, y_pred._keras_mask)
     return result if logits is None else remember(result, made_by, ops.expand_dims(logits, -1))
 
