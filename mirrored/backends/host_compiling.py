@@ -197,7 +197,7 @@ def _compile_all(setting: str | None, kernels: list[HostKernel]) -> None:
 def _compiled(command: list[str], text: str, folder: Path) -> Any:
     """Return the function of a text, out of the cache or compiled in a folder."""
     made_by = f"{command} {_FLAGS} {_facts(tuple(command))}"
-    key = hashlib.sha256(f"{made_by}\0{text}".encode()).hexdigest()
+    key = hashlib.sha256(os.fsencode(f"{made_by}\0{text}")).hexdigest()
     library, kept_in = folder / f"{key}.so", cache_folder()
     kept = None if kept_in is None else kept_in / library.name
     code = None if kept is None else read_kept(kept)

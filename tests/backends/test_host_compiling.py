@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,15 @@ def test_a_text_is_compiled_once(
     monkeypatch.setattr(host_compiling, "_FLAGS", (*host_compiling._FLAGS, "-g0"))
     assert works(process(monkeypatch))
     assert len(commands) == 4
+
+
+def test_a_name_that_is_not_utf8(
+    compiled: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "c\udcff"
+    path.symlink_to(str(which("cc")))
+    monkeypatch.setenv("MIRRORED_CC", str(path))
+    assert works(process(monkeypatch))
 
 
 @pytest.mark.parametrize("cache", ["", "a file", "full"])
