@@ -10,6 +10,7 @@ import re
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from shutil import which
 from typing import Any
 
@@ -296,13 +297,21 @@ def bits() -> Callable[[Sequence[Any]], list[Any]]:
     return _bits
 
 
+@pytest.fixture(scope="session")
+def compiled_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of what tests compile for the host, each text once per run."""
+    return tmp_path_factory.mktemp("compiled")
+
+
 @pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> dict[str, host_compiling.HostKernel]:
+def compiled(
+    monkeypatch: pytest.MonkeyPatch, compiled_before: Path
+) -> dict[str, host_compiling.HostKernel]:
     """Let ops of any size be compiled for the host before they run; return what is, by its text."""
     if which("cc") is None:
         pytest.skip("There is no C compiler.")
     monkeypatch.delenv("MIRRORED_CC", raising=False)
-    monkeypatch.setenv("MIRRORED_KERNEL_CACHE", "")
+    monkeypatch.setenv("MIRRORED_KERNEL_CACHE", str(compiled_before))
     monkeypatch.setattr(host_compiling, "_state", host_compiling._State())
     _compile_all(monkeypatch)
     return host_compiling._state.kernels

@@ -161,8 +161,8 @@ def compare(result: dict[str, Any], kind: str, replicas: int | None, who: str) -
             np.testing.assert_array_equal(value, wanted[name], err_msg=f"{name}, {who}")
 
 
-# Each of these runs kills one of four workers, three in each job: the first one is among them.
-# (A file takes its place on the first one that is left.)
+# Three of four workers die in each run, one after another: worker 0 is always among them. (A file
+# replaces another on the first worker that is left.)
 _ORDERS = ((0, 2, 1), (0, 1, 3), (1, 0, 3), (2, 3, 0))
 
 
@@ -170,13 +170,11 @@ _ORDERS = ((0, 2, 1), (0, 1, 3), (1, 0, 3), (2, 3, 0))
 @pytest.mark.behaviour("worker-deaths")
 @pytest.mark.parametrize("job", range(4))
 def test_a_death_at_each_place_leaves_what_one_device_leaves(job: int, tmp_path: Path) -> None:
-    replicas = 8 if job % 2 else None
-    places = PLACES[job::4]
-    runs = [
-        ("fit", replicas, [Death(rank, place, 3 if "sum" in place or "callback" in place else 0)])
-        for rank, place in zip(_ORDERS[job], places, strict=True)
+    deaths = [
+        Death(rank, place, 3 if "sum" in place or "callback" in place else 0)
+        for rank, place in zip(_ORDERS[job], PLACES[job::4], strict=True)
     ]
-    launch(4, runs, tmp_path)
+    launch(4, [("fit", 8 if job % 2 else None, deaths)], tmp_path)
 
 
 @pytest.mark.openmpi
