@@ -331,7 +331,7 @@ def count(strategy: Any, folder: Path, killer: Killer) -> dict[str, Any]:
     """Return what models leave whose replicas count: recorded, and op by op."""
     del folder
     random = np.random.default_rng(2)
-    x, y = random.normal(size=(53, 6)), random.integers(0, 2, (53, 1))
+    x, y = random.normal(size=(29, 6)), random.integers(0, 2, (29, 1))
     arrays, hooks = {}, _Hooks(killer)
     killer.arm()
     for eager in (False, True):
