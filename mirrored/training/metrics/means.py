@@ -67,9 +67,6 @@ class MeanMetricWrapper(FunctionMetric):
         """
         return cls(**(deserialized(dict(config), None) if "fn" in config else config))
 
-    def _called(self, y_true: Tensor, y_pred: Tensor) -> Any:
-        return self._function(y_true, y_pred, **self._options)
-
 
 class Sum(Quotient):
     """The sum of values, weighted if weights are given.

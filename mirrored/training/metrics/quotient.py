@@ -245,13 +245,14 @@ class FunctionMetric(Comparison):
     One number for a batch counts once, as in Keras, however many examples the batch has.
     """
 
-    def __init__(self, function: Callable[[Any, Any], Any], name: str | None = None) -> None:
+    def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
         if name is None:
             name = getattr(function, "__name__", None) or type(function).__name__
             underscores = name[: len(name) - len(name.lstrip("_"))]
             name = underscores + snake_case(name)  # As in Keras' logs.
         super().__init__(name=name)
         self._function = function
+        self._options: dict[str, Any] = {}  # Further arguments of the function.
         self._stands_for = function  # In configurations.
         self._by_example: dict[Any, bool] = {}  # By the shapes and dtypes of an example.
         # As in Keras: a loss as a metric is to become less.
@@ -276,16 +277,13 @@ class FunctionMetric(Comparison):
         weight = cast(check_one_weight(f"metric {self.name!r}", sample_weight), values.dtype)
         return values * weight, weight
 
-    def _called(self, y_true: Tensor, y_pred: Tensor) -> Any:
-        return self._function(y_true, y_pred)
-
     def _as_predictions(self, y_pred: Any) -> Tensor:
         return integers_or_predictions(y_pred)
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         if y_true.dtype not in INTEGERS and y_pred.dtype in FLOATS:
             y_true = cast(y_true, y_pred.dtype)
-        return ops.convert_to_tensor(self._called(y_true, y_pred))
+        return ops.convert_to_tensor(self._function(y_true, y_pred, **self._options))
 
 
 def is_first_axis(axis: int, x: Any) -> bool:
