@@ -754,7 +754,7 @@ class Model(Layer):
                     continue
                 loss = output.loss(target, prediction, weights)
                 if output.tracker is not None:
-                    output.tracker.update_state(loss, sample_weight=_examples(prediction))
+                    output.tracker.update_state(loss, sample_weight=float(prediction.shape[0]))
                 losses.append(loss if output.weight is None else loss * output.weight)
         added = [ops.reduce_sum(cast(loss, loss_dtype(loss.dtype))) for loss in self.losses]
         losses += [as_mean_of_shard(loss, "added loss") for loss in added]
@@ -809,7 +809,7 @@ class Model(Layer):
         first = next(leaf for leaf in _nest.flatten(x) if leaf is not None)
         loss = as_mean_of_shard(loss, "tracked")
         tracker = self.required_compilation().loss_tracker
-        tracker.update_state(loss, sample_weight=_examples(first))
+        tracker.update_state(loss, sample_weight=float(first.shape[0]))
 
     def __resolve(self, y_pred: Any) -> None:
         """Know the outputs, where this is the first time that they are seen."""
@@ -1489,7 +1489,3 @@ def _zeros(owner: str, shape: Shape, dtype: Any) -> Tensor:
             "the batch, may be None."
         )
     return ops.zeros((1, *known) if shape else (), dtype)
-
-
-def _examples(batch: Tensor) -> float:
-    return float(batch.shape[0])
