@@ -78,9 +78,6 @@ class DeviceSpec:
         """Return the name, without the parts that are None."""
         return FixedSpec(**vars(self)).to_string()
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DeviceSpec) and vars(self) == vars(other)
-
     def __str__(self) -> str:
         return self.to_string()
 

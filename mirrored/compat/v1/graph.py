@@ -255,17 +255,15 @@ class Graph:
         self.check_open()
         named = dict(kwargs or {})
         self.check_own(placeholders((args, named)))
-        whole = self._checked_name(name)
+        label = self._checked_name(name)
         if runs_only:
             results = SymbolicTensor((), float32, name="")
         elif results is None:
             # Where it is to run is looked up by the session.
             with device(None):
-                results = results_for(function, tuple(args), named, whole)
-        if name.endswith("/"):
-            self._used.setdefault(whole.lower(), 1)
-        else:
-            whole = self.unique_name(whole)
+                results = results_for(function, tuple(args), named, label)
+        whole = self.operation_name(name)
+        self._used.setdefault(whole.lower(), 1)
         operation = Operation(self, whole, kind, function, list(self._controls), asks_run)
         controls = [control.node.outputs[0] for control in self._controls]
         if not runs_only:

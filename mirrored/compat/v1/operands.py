@@ -7,7 +7,7 @@ import numpy as np
 
 from mirrored.compat.v1.graph import Graph
 from mirrored.compat.v1.graph_elements import Tensor
-from mirrored.compat.v1.sources import packed_in
+from mirrored.compat.v1.sources import packed
 from mirrored.graph import placeholders
 from mirrored.ops.conversion import convert_to_tensor, to_array
 from mirrored.ops.spec import as_dtype
@@ -129,7 +129,7 @@ def with_constants(graph: Graph, kind: str, name: str, operands: Given) -> tuple
     shown = []
     if kind in _REDUCTIONS and 0 in operands:
         if not _is_tensor(operands[0]) and placeholders(operands[0]):
-            operands[0] = packed_in(graph, operands[0], None, "packed")
+            operands[0] = packed(operands[0], None, "packed")
         if operands.get("axis") is None:
             shown.append(_all_axes(graph, operands[0]))
     whole = graph.operation_name(name)
@@ -164,7 +164,7 @@ def _draw_operands(graph: Graph, kind: str, whole: str, operands: Given) -> None
             if value._dtype != dtype:
                 raise _mixed(kind, called, value, first, dtype)
         elif placeholders(value):
-            operands[place] = packed_in(graph, value, dtype, f"{whole}/{called}/")
+            operands[place] = packed(value, dtype, f"{whole}/{called}/")
         else:
             array = as_operand(value, dtype, kind, called, first)
             # Sizes may be computed with it.

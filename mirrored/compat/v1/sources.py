@@ -6,7 +6,7 @@ import numpy as np
 
 from mirrored import ops
 from mirrored._types import DTypeLike, PartialShapeLike, TensorLike
-from mirrored.compat.v1.graph import Graph, check_not_eager, get_default_graph, graph_of
+from mirrored.compat.v1.graph import check_not_eager, drawing, get_default_graph
 from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.compat.v1.partial_shapes import sizes_of
 from mirrored.graph import placeholders
@@ -82,12 +82,8 @@ def converted(value: Any, dtype: Any = None, name: str = "Const") -> Tensor:
     if not isinstance(value, Tensor):
         check_not_eager(value)
         if placeholders(value):
-            return packed_in(
-                graph_of(value),
-                value,
-                dtype and as_dtype(dtype),
-                "packed" if name == "Const" else name,
-            )
+            named = "packed" if name == "Const" else name
+            return packed(value, dtype and as_dtype(dtype), named)
         return constant(value, dtype, name=name)
     if dtype is not None and value.dtype != as_dtype(dtype):
         raise ValueError(
@@ -97,21 +93,20 @@ def converted(value: Any, dtype: Any = None, name: str = "Const") -> Tensor:
     return value
 
 
-def packed_in(graph: Graph, value: Any, dtype: Any, name: str) -> Tensor:
+def packed(value: Any, dtype: Any, name: str) -> Tensor:
     """Return lists with tensors in them as one tensor.
 
     Args:
-        graph: The graph of these tensors.
         value: The lists.
         dtype: The dtype of the numbers in them; None: that of the first tensor.
         name: What its name begins with; one that ends with a slash is the whole of it.
     """
     dtype = placeholders(value)[0]._dtype if dtype is None else dtype
-    with graph.as_default(), graph.name_scope(name) as scope:
+    with drawing(name, value) as (graph, scope):
         parts = list(value)
         for number, part in enumerate(parts):  # As there, the lists among them come first.
             if not isinstance(part, Tensor) and placeholders(part):
-                parts[number] = packed_in(graph, part, dtype, str(number))
+                parts[number] = packed(part, dtype, str(number))
         for number, part in enumerate(parts):
             if not isinstance(part, Tensor):
                 parts[number] = constant(part, dtype, name=str(number))
