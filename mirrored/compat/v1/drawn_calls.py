@@ -19,7 +19,7 @@ from mirrored._tracebacks import shortened
 from mirrored.compat.v1.call_table import ROWS
 from mirrored.compat.v1.graph import graph_of
 from mirrored.compat.v1.graph_elements import Tensor
-from mirrored.compat.v1.operands import Given, with_constants
+from mirrored.compat.v1.operands import Call, with_constants
 from mirrored.compat.v1.running import current_run
 from mirrored.graph import placeholders
 from mirrored.ops.hooks import active_recorder
@@ -59,7 +59,7 @@ def computes(*values: Any) -> bool:
     return (inside or current_run() is not None) and not placeholders(values)
 
 
-def drawn_with_constants(function: Callable[..., Any], call: Given, kind: str, name: str) -> Any:
+def drawn_with_constants(function: Callable[..., Any], call: Call, kind: str, name: str) -> Any:
     """Return the same where numbers among the arguments are operations of their own."""
     if computes(call.args, call.kwargs):
         return function(*call.args, **call.kwargs)
@@ -76,7 +76,7 @@ def _of_operator(_: Tensor, function: Any, args: tuple[Any, ...], kwargs: dict[s
     name = named.pop("name", None)
     own: str = getattr(function, "__name__", None) or function.name
     kind = _TYPES.get(own, own)
-    call = Given(args, named, ())
+    call = Call(args, named, ())
     return drawn_with_constants(function, call, kind, name or _OPERATORS.get(own, own))
 
 
@@ -132,7 +132,7 @@ def drawing_call(
         if not takes_all:  # The first ones by position: so the operation's inputs are in order.
             first = itertools.takewhile(named.__contains__, parameters)
             args = tuple([named.pop(key) for key in list(first)])
-        return drawn_with_constants(function, Given(args, named, list(parameters)), kind, name)
+        return drawn_with_constants(function, Call(args, named, list(parameters)), kind, name)
 
     return call
 

@@ -65,11 +65,11 @@ _SIZES = 8  # Constants of up to this number of whole numbers may be sizes.
 _VALUES = frozenset(("value", "on_value", "off_value"))
 
 
-class Given:
-    """The arguments of a call by the names of its parameters.
+class Call:
+    """The arguments of a call, which can be looked up by the names of its parameters.
 
     Args:
-        args: Those by position.
+        args: Those by position, the operands first.
         kwargs: Those by name.
         parameters: The names of the parameters, in order.
     """
@@ -77,46 +77,22 @@ class Given:
     def __init__(
         self, args: Sequence[Any], kwargs: dict[str, Any], parameters: Sequence[str]
     ) -> None:
-        self.args = list(args)
-        self.kwargs = dict(kwargs)
-        self._parameters = list(parameters)
+        self.args, self.kwargs = list(args), dict(kwargs)
+        self._by_name = {**dict(zip(parameters, args, strict=False)), **kwargs}
 
-    def _place(self, name: int | str) -> tuple[Any, Any]:
-        """Return what an argument is in, and its place there."""
-        index = name if isinstance(name, int) else -1
-        if name in self._parameters:
-            index = self._parameters.index(str(name))
-        if 0 <= index < len(self.args):
-            return self.args, index
-        if isinstance(name, int):
-            name = self._parameters[name] if name < len(self._parameters) else ""
-        return self.kwargs, name
-
-    def __contains__(self, name: int | str) -> bool:
-        holder, key = self._place(name)
-        return holder is self.args or key in holder
-
-    def __getitem__(self, name: int | str) -> Any:
-        holder, key = self._place(name)
-        return holder[key]
-
-    def get(self, name: int | str) -> Any:
+    def get(self, name: str) -> Any:
         """Return an argument; None where there is none."""
-        return self[name] if name in self else None  # noqa: SIM401
-
-    def __setitem__(self, name: int | str, value: Any) -> None:
-        holder, key = self._place(name)
-        holder[key] = value
+        return self._by_name.get(name)
 
 
-def with_constants(graph: Graph, kind: str, name: str, operands: Given) -> tuple[str, list[Tensor]]:
+def with_constants(graph: Graph, kind: str, name: str, call: Call) -> tuple[str, list[Tensor]]:
     """Draw the constants that are among a call's arguments, and put those that are operands there.
 
     Args:
         graph: Where they are drawn.
         kind: The type of the operation that the call becomes.
         name: What its name begins with.
-        operands: The arguments.
+        call: The arguments of the call.
 
     Returns:
         The whole name of the operation, with a slash behind it, and the constants that are part of
@@ -127,34 +103,35 @@ def with_constants(graph: Graph, kind: str, name: str, operands: Given) -> tuple
         ValueError: One of them is None.
     """
     shown = []
-    if kind in _REDUCTIONS and 0 in operands:
+    operands = call.args
+    if kind in _REDUCTIONS and operands:
         if not _is_tensor(operands[0]) and placeholders(operands[0]):
             operands[0] = packed(operands[0], None, "packed")
-        if operands.get("axis") is None:
+        if call.get("axis") is None:
             shown.append(_all_axes(graph, operands[0]))
     whole = graph.operation_name(name)
     _draw_operands(graph, kind, whole, operands)
-    if kind in _LISTS:
+    if kind in _LISTS and operands:
         _check_list(kind, operands[0])
     if kind == "Range":
-        shown += _range_constants(graph, whole, operands)
-    if kind == "StridedSlice" and "index" in operands:
-        shown += _slice_constants(graph, whole, operands["index"])
+        shown += _range_constants(graph, whole, call)
+    if kind == "StridedSlice" and call.get("index") is not None:
+        shown += _slice_constants(graph, whole, call.get("index"))
     for parameter, called in _SETTINGS.get(kind, {}).items():
-        value = operands.get(parameter)
+        value = call.get(parameter)
         value = _DEFAULTS.get((kind, parameter)) if value is None else value
         if value is not None and not placeholders(value):
             array = to_array(value) if parameter in _VALUES else np.asarray(value, np.int32)
             shown.append(constant_in(graph, array, f"{whole}/{called}/"))
-    if kind == "Transpose" and operands.get("perm") is None:
-        shown += _reversed_axes(graph, whole, operands)
+    if kind == "Transpose" and operands and call.get("perm") is None:
+        shown += _reversed_axes(graph, whole, operands[0])
     return f"{whole}/", shown
 
 
-def _draw_operands(graph: Graph, kind: str, whole: str, operands: Given) -> None:
+def _draw_operands(graph: Graph, kind: str, whole: str, operands: list[Any]) -> None:
     """Let the operands be tensors, and check that they have one dtype."""
-    names = [key for i, key in enumerate(_OPERANDS.get(kind, ())) if i in operands]
-    values = [operands[i] for i in range(len(names))]
+    names = _OPERANDS.get(kind, ())[: len(operands)]
+    values = operands[: len(names)]
     typed = [(name, v._dtype) for name, v in zip(names, values, strict=True) if _is_tensor(v)]
     first, dtype = typed[0] if typed else (names[0] if names else "", None)
     for place, (called, value) in enumerate(zip(names, values, strict=True)):
@@ -276,17 +253,16 @@ def _no_numbers(_: Any) -> Any:
     return convert_to_tensor(np.zeros(0, np.int32))
 
 
-def _reversed_axes(graph: Graph, whole: str, operands: Given) -> list[Tensor]:
-    value = operands[0]
+def _reversed_axes(graph: Graph, whole: str, value: Any) -> list[Tensor]:
     if not isinstance(value, Tensor) or not value._shape:
         return []
     axes = np.arange(len(value._shape), dtype=np.int32)[::-1].copy()
     return [constant_in(graph, axes, f"{whole}/perm/")]
 
 
-def _range_constants(graph: Graph, whole: str, operands: Given) -> list[Tensor]:
+def _range_constants(graph: Graph, whole: str, call: Call) -> list[Tensor]:
     """Return where a range begins and ends, and its step, as far as they are numbers."""
-    start, limit, delta = (operands.get(key) for key in ("start", "limit", "delta"))
+    start, limit, delta = (call.get(key) for key in ("start", "limit", "delta"))
     ends = (0, start) if limit is None else (start, limit)
     values = {"start": ends[0], "limit": ends[1], "delta": 1 if delta is None else delta}
     return [

@@ -10,7 +10,7 @@ from mirrored.compat.v1.boolean_masks import places_where
 from mirrored.compat.v1.drawn_calls import drawn, drawn_with_constants
 from mirrored.compat.v1.graph import drawing_into, get_default_graph, graph_of
 from mirrored.compat.v1.graph_elements import Tensor
-from mirrored.compat.v1.operands import Given
+from mirrored.compat.v1.operands import Call
 from mirrored.compat.v1.partial_shapes import sizes_of
 from mirrored.compat.v1.sources import converted
 from mirrored.graph import placeholders
@@ -45,7 +45,7 @@ def div(x: TensorLike, y: TensorLike, name: str = "div") -> Any:
         x = ops.convert_to_tensor(x)
         return x / y if x.dtype.kind == "f" else x // y
 
-    return drawn_with_constants(quotient, Given((x, y), {}, ()), "RealDiv", name)
+    return drawn_with_constants(quotient, Call((x, y), {}, ()), "RealDiv", name)
 
 
 def where(
