@@ -82,6 +82,8 @@ WRONG: list[tuple[str, type[Exception], str]] = [
     ("tf.square(x, 'n', 1)", TypeError, "square() takes 2 arguments. Received: 3"),
     ("tf.square(x, x=x)", TypeError, "square() got multiple values for argument 'x'"),
     ("tf.square(x, y=x)", TypeError, "square() got an unexpected keyword argument 'y'"),
+    ("tf.transpose()", TypeError, "transpose() missing 1 required positional argument: 'a'"),
+    ("tf.concat(axis=0)", TypeError, "concat() missing 1 required positional argument: 'values'"),
     ("tf.nn.embedding_lookup([x, x], [0])", ValueError, "`params` must be one tensor. Received: 2"),
     ("tf.nn.embedding_lookup(x, [0], 'all')", ValueError, "Unrecognized partition strategy: all"),
     ("tf.name_scope(None, None, [x]).__enter__()", ValueError, "At least one of name (None) and d"),
