@@ -204,10 +204,6 @@ class Tensor(SymbolicTensor):
         """The device that its operation was drawn for."""
         return self.op.device
 
-    def made_of(self, values: Sequence[Any]) -> Any:
-        """Return what a run returns for it, of the values of `fetched`."""
-        return values[0]
-
     def eval(self, feed_dict: Mapping[Any, Any] | None = None, session: Any = None) -> Any:
         """Return its value in a session, by default the default session.
 
@@ -285,23 +281,22 @@ class TextTensor(Tensor):
     Args:
         shape: Its shape, with None for sizes that are not known.
         fetched: The tensors whose values a run computes where it is fetched.
-        make: From their values to its value.
+        made_of: From their values to its value.
+
+    Attributes:
+        made_of: The same.
     """
 
     def __init__(
-        self, shape: Any, fetched: Sequence[Tensor], make: Callable[[Sequence[Any]], Any]
+        self, shape: Any, fetched: Sequence[Tensor], made_of: Callable[[Sequence[Any]], Any]
     ) -> None:
         super().__init__(shape, np.dtype(object), "")
-        self._fetched, self._make = list(fetched), make
+        self._fetched, self.made_of = list(fetched), made_of
 
     @property
     def fetched(self) -> list[Tensor]:
         """The tensors whose values a run computes where it is fetched."""
         return self._fetched
-
-    def made_of(self, values: Sequence[Any]) -> Any:
-        """Return what a run returns for it, of the values of `fetched`."""
-        return self._make(values)
 
     @property
     def _dtype_name(self) -> str:
