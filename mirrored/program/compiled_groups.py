@@ -9,6 +9,7 @@ from mirrored.backends.stream_backend import SUMS, FusedOp, Fusion
 from mirrored.program.dataflow import Graph, Node, Value
 from mirrored.program.kernel_calls import Call, make_loop
 from mirrored.program.kernel_fusion import Readers
+from mirrored.program.schedule import Schedule
 
 # A loop is compiled from so many elements on, or from so many calls of NumPy on that it replaces:
 # it saves 2 us a step or more then, and a compiler takes 0.1 s, once for all processes.
@@ -124,11 +125,12 @@ class CompiledGroups:
 
     Args:
         graph: The program.
+        schedule: Which of its nodes run.
         local: The values that have no memory.
     """
 
-    def __init__(self, graph: Graph, local: Container[Value]) -> None:
-        self._graph = graph
+    def __init__(self, graph: Graph, schedule: Schedule, local: Container[Value]) -> None:
+        self._graph, self._schedule = graph, schedule
         self._local = local
         self._readers: Readers | None = None
         self._compiles: bool | None = None
@@ -183,7 +185,7 @@ class CompiledGroups:
         from mirrored.backends.host_fusion import host_fusion
 
         if self._readers is None:
-            self._readers = Readers(self._graph)
+            self._readers = Readers(self._graph, self._schedule.nodes())
         kept = [
             i
             for i, node in enumerate(nodes)

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 from mirrored.backends.stream_backend import is_offloaded
 from mirrored.program.dataflow import SHARED, Graph, Node, is_between
 from mirrored.program.kernel_fusion import cut, group
-from mirrored.program.schedule import FusedGroup, Kernels, Launch, Stage, in_levels
+from mirrored.program.schedule import (
+    FusedGroup,
+    Kernels,
+    Launch,
+    Stage,
+    in_levels,
+    needed_nodes,
+)
 
 if TYPE_CHECKING:  # Most machines never need it.
     from mirrored.program.kernel_fusion import Readers
@@ -58,7 +65,7 @@ class Streams:
     def __init__(self, graph: Graph) -> None:
         from mirrored.program.kernel_fusion import Readers
 
-        self._readers = Readers(graph)
+        self._readers = Readers(graph, needed_nodes(graph))
 
     def replicas(self, by_replica: Mapping[int, list[Node]], *, branches: bool) -> Iterable[Stage]:
         """Yield what replicas do, a stream each."""

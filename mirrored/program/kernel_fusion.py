@@ -13,21 +13,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from mirrored.backends import Backend
 from mirrored.backends.stream_backend import Combination, OpSpec, is_offloaded
 from mirrored.program.dataflow import Graph, Node, Value
-from mirrored.program.schedule import FusedGroup, Kernels, needed_nodes
+from mirrored.program.schedule import FusedGroup, Kernels
 
 
 class Readers:
-    """Which nodes that run read each value of a graph.
+    """Which nodes read each value of a graph.
 
     Args:
         graph: The graph.
+        nodes: Those of its nodes that run.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, nodes: Iterable[Node]) -> None:
         kept = (*graph.outputs, *graph.guards, *(value for _, value in graph.writes))
         self._kept = {value.base for value in kept}
         self._readers: defaultdict[Value, list[Node]] = defaultdict(list)
-        for node in needed_nodes(graph):
+        for node in nodes:
             for value in node.inputs:
                 self._readers[value.base].append(node)
 

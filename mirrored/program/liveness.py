@@ -38,7 +38,7 @@ class Liveness:
         self.graph = graph
         launches = list(schedule.launches())
         self.replicas = {node: launch.replica for launch in launches for node in launch.nodes()}
-        self.nodes: list[Node] = list(schedule.nodes())
+        self.nodes = schedule.nodes()
         self.position = {node: i for i, node in enumerate(self.nodes)}
         self.group: dict[Node, FusedGroup] = {
             node: phase

@@ -263,11 +263,11 @@ class HostLowering(_Lowering):
         super().__init__(arrays)
         self._graph = graph
         self._threads = threads
-        self._compiled = CompiledGroups(graph, arrays.plan.locals)
         self.draws = Draws()
 
     def lower(self, schedule: Schedule) -> list[LoweredStage]:
         """Return what each stage does, and the writes that are left at the end."""
+        self._compiled = CompiledGroups(self._graph, schedule, self._plan.locals)
         stages = [self._stage(stage) for stage in schedule.stages]
         commits = [
             call

@@ -196,10 +196,9 @@ class Launch:
     meets: bool = True
     waits: int = 0
 
-    def nodes(self) -> Iterator[Node]:
-        """Yield its nodes, in order."""
-        for phase in self.phases:
-            yield from nodes_of(phase)
+    def nodes(self) -> list[Node]:
+        """Return its nodes, in order."""
+        return [node for phase in self.phases for node in nodes_of(phase)]
 
 
 # Launches that run side by side.
@@ -232,10 +231,9 @@ class Schedule:
         for launch in self.launches():
             yield from launch.phases
 
-    def nodes(self) -> Iterator[Node]:
-        """Yield the nodes of all launches."""
-        for launch in self.launches():
-            yield from launch.nodes()
+    def nodes(self) -> list[Node]:
+        """Return the nodes of all launches."""
+        return [node for launch in self.launches() for node in launch.nodes()]
 
     def add(self, stage: Stage) -> None:
         """Add launches that run side by side."""

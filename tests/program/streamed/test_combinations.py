@@ -25,7 +25,7 @@ Found = list[tuple[str, ...]]
 
 def together(graph: Any) -> Found:
     """Return the names of what is computed together."""
-    found = units(graph.nodes, Readers(graph))
+    found = units(graph.nodes, Readers(graph, graph.nodes))
     assert sorted(map(id, graph.nodes)) == sorted(id(node) for unit in found for node in unit)
     return [tuple(node.op.name for node in unit) for unit in found if len(unit) > 1]
 
