@@ -6,8 +6,7 @@ from typing import Any
 from mirrored import _nest, ops
 from mirrored.compat.v1.graph import graph_of, results_for
 from mirrored.compat.v1.graph_elements import Operation, Tensor
-from mirrored.compat.v1.plans import operation_of as _operation
-from mirrored.compat.v1.plans import part_between
+from mirrored.compat.v1.plans import operation_of, part_between
 from mirrored.compat.v1.running import OpStream, Run, current_run, running
 from mirrored.compat.v1.sources import converted
 from mirrored.devices import device
@@ -117,7 +116,7 @@ def _reads_among(ys: Sequence[Tensor]) -> dict[Any, list[Any]]:
     """Return the other tensors that are a variable's value, by variables that `ys` depend on."""
     reads: dict[Any, list[Any]] = {}
     for node in nodes_between([], ys)[0]:
-        operation = _operation(node)
+        operation = operation_of(node)
         if operation.type == "Identity" and operation.reads:
             (variable,) = operation.reads
             if operation is not variable.read_op:
@@ -129,10 +128,10 @@ def _connected(ys: Sequence[Tensor], xs: Sequence[Tensor]) -> list[bool]:
     """Return by which tensors others can be differentiated: it is tried, without values."""
     follows = [tensor._dtype in FLOATS for tensor in xs]
     nodes, _ = nodes_between([], [*ys, *xs])
-    asking = [output for node in nodes for output in node.outputs if _operation(node).asks_run]
+    asking = [output for node in nodes for output in node.outputs if operation_of(node).asks_run]
     tensors = [output for output in asking if isinstance(output, Tensor)]
     part = part_between(tensors, [*ys, *xs])
-    inner = [source for node in part.calls for source in _operation(node).sources]
+    inner = [source for node in part.calls for source in operation_of(node).sources]
     followed = [tensor for tensor in (*xs, *inner) if tensor._dtype in FLOATS]
 
     # Sizes that are known of some results may be those of others.
