@@ -221,6 +221,7 @@ def test_other_rates(made: str, value: float) -> None:
         ("tf.get_variable('a', [2], partitioner=id)", "`partitioner` and `custom_getter` are not"),
         ("tf.get_variable('a', [2], custom_getter=id)", "are not provided here. Leave them out."),
         ("tf.get_variable('a', [None, 2])", "(a) must be fully defined, but instead was (?, 2)."),
+        ("tf.get_variable('a', tf.TensorShape(None))", "(a) must be fully defined, but instead"),
     ],
 )
 def test_what_is_wrong(code: str, text: str) -> None:

@@ -218,8 +218,8 @@ def get_variable(
             f"Variable {whole} did not get an initializer, so its `shape` argument must be "
             "specified."
         )
-    sizes = None if shape is None else sizes_of(shape)
-    if sizes is not None and None in sizes:
+    sizes = sizes_of(shape)
+    if shape is not None and not TensorShape(shape).is_fully_defined():
         raise ValueError(
             f"Shape of a new variable ({whole}) must be fully defined, but instead was "
             f"{text_of(sizes)}."
