@@ -259,7 +259,7 @@ class Tensor(SymbolicTensor):
 
     @property
     def _dtype_name(self) -> str:
-        return str(self._dtype.name)
+        return "string" if self._dtype.kind == "O" else str(self._dtype.name)
 
     def __str__(self) -> str:
         shape = "" if self._shape is None else f" shape={self._text},"
@@ -297,10 +297,6 @@ class TextTensor(Tensor):
     def fetched(self) -> list[Tensor]:
         """The tensors whose values a run computes where it is fetched."""
         return self._fetched
-
-    @property
-    def _dtype_name(self) -> str:
-        return "string"
 
 
 def session_or_default(session: Any, problem: str) -> Any:

@@ -156,7 +156,6 @@ def _colocation(operation: Operation) -> str:
     operations = operation.graph.get_operations() if variables else ()
     members = [other for other in operations if variables & _variables_of(other)] or [operation]
     types = {member.type: " ".join(_types_of(member)) for member in members}
-    asked = {member: member.node.device for member in members}
     return "\n".join(
         [
             "Colocation Debug Info:",
@@ -164,10 +163,7 @@ def _colocation(operation: Operation) -> str:
             *(f"{kind}: {able} " for kind, able in types.items()),
             "",
             "Colocation members, user-requested devices, and framework assigned devices, if any:",
-            *(
-                f"  {op.name} ({op.type}) {'' if spec is None else spec.to_string()}".rstrip()
-                for op, spec in asked.items()
-            ),
+            *(f"  {op.name} ({op.type}) {op.device}".rstrip() for op in members),
         ]
     )
 
