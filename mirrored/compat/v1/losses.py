@@ -5,7 +5,7 @@ from typing import Any
 
 from mirrored import ops
 from mirrored.compat.v1.drawn_calls import drawn
-from mirrored.compat.v1.graph import get_default_graph, graph_of
+from mirrored.compat.v1.graph import drawing, get_default_graph
 from mirrored.compat.v1.listing import named
 from mirrored.compat.v1.variables import GraphKeys
 
@@ -85,11 +85,9 @@ def _lost(
         check_weights(losses.shape, ops.convert_to_tensor(weights).shape)
         return _weighted(losses, weights, reduction)
 
-    graph = graph_of(args, weights)
-    with graph.name_scope(scope):
+    with drawing(scope, args, weights):
         loss = drawn(compute, (args, weights), "WeightedLoss", "value")
-    if collection is not None:
-        graph.add_to_collection(collection, loss)
+        add_loss(loss, collection)
     return loss
 
 
