@@ -8,6 +8,7 @@ on the machine.
 import argparse
 import ast
 import functools
+import gc
 import io
 import re
 import sys
@@ -243,4 +244,5 @@ def _calls(work: Callable[[], Any]) -> Fit:
 
 
 if __name__ == "__main__":
+    gc.disable()  # Collections would look through the syntax trees of all files again and again.
     main()

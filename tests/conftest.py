@@ -50,7 +50,7 @@ _SETTINGS = frozenset(
         MULTI_RANK,
     }
 )
-_FREEZE_EVERY = 10  # Tests with emulated cards collect garbage twice each.
+_FREEZE_EVERY = 3  # Tests with emulated cards collect garbage twice each.
 
 
 def _compile_now() -> None:

@@ -76,7 +76,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Build both archives from a copy of the checkout and return where they are."""
     copy = tmp_path_factory.mktemp("source") / "mirrored"
     ignored = shutil.ignore_patterns(
-        ".git", ".venv", ".*_cache", "build", "dist", "*.egg-info", "__pycache__"
+        ".git", ".venv*", ".*_cache", "build", "dist", "*.egg-info", "__pycache__"
     )
     shutil.copytree(ROOT, copy, symlinks=True, ignore=ignored)
     code = "from setuptools import build_meta as b; b.build_sdist('dist'); b.build_wheel('dist')"
