@@ -159,7 +159,9 @@ def run(kernel: HostKernel, arguments: Any, otherwise: Callable[[], object]) -> 
 
 def _command(setting: str | None) -> list[str]:
     if setting is not None:
-        return shlex.split(setting) or [setting]
+        command, *options = shlex.split(setting) or [setting]
+        # It runs in another folder.
+        return [os.path.abspath(command) if os.sep in command else command, *options]
     if shutil.which("cc") is None and find_spec("ziglang") is not None:
         return [sys.executable, "-m", "ziglang", "cc"]
     return ["cc"]
