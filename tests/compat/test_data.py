@@ -184,6 +184,25 @@ def test_variables_are_read_when_the_initializer_runs() -> None:
         assert session.run(x) == 10
 
 
+@pytest.mark.parametrize(
+    ("function", "problem"),
+    [
+        (lambda v: v.assign_add(1), "cannot write to"),
+        (lambda v: tf.cast(tf.is_variable_initialized(v), tf.int64), "whether a variable has"),
+    ],
+)
+def test_what_a_function_asks_of_variables_in_vain(function: Any, problem: str) -> None:
+    v = tf.Variable(2, dtype=tf.int64)
+    numbers = tf.data.Dataset.range(3).map(lambda x: function(v) + x)
+    iterator = numbers.make_initializable_iterator()
+    with tf.Session() as session:
+        session.run(v.initializer)
+        session.run(iterator.initializer)
+        with pytest.raises(RuntimeError, match=problem):
+            session.run(iterator.get_next())
+        assert session.run(v) == 2
+
+
 def test_one_iterator_goes_over_several_datasets() -> None:
     train, test = tf.data.Dataset.range(3).batch(2), tf.data.Dataset.range(7, 9).batch(1)
     iterator = tf.data.Iterator.from_structure(train.output_types, train.output_shapes)

@@ -129,6 +129,13 @@ class _Unkept:
         self._counts[key] = self._counts.get(key, -1) + 1
         return self._counts[key]
 
+    @property
+    def initialized(self) -> NoReturn:
+        """Raise RuntimeError: a dataset knows the values that variables have, and no others."""
+        raise RuntimeError(
+            "A function of a dataset cannot ask whether a variable has a value. Ask in the session."
+        )
+
     def storage(self, variable: Any) -> NoReturn:
         """Raise RuntimeError: a dataset does not change variables."""
         raise RuntimeError(
