@@ -51,7 +51,7 @@ def _infer_slice(x: TensorSpec, *, index: tuple[Any, ...]) -> TensorSpec:
 
 
 def _view(x: Any, index: tuple[Any, ...], ndim: int) -> Any:
-    """Return a view of an array; integers alone would give a copy of a number."""
+    """Return a view, of `ndim` axes; integers alone would give a copy of a number."""
     return x[index if ndim or Ellipsis in index else (*index, ...)]
 
 

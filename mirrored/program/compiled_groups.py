@@ -11,7 +11,7 @@ from mirrored.program.kernel_calls import Call, make_loop
 from mirrored.program.kernel_fusion import Readers
 from mirrored.program.schedule import Schedule
 
-# A loop is compiled from so many elements on, or from so many calls of NumPy on that it replaces:
+# A loop is compiled if it computes this many elements, or replaces `_CALLS_FROM` calls of NumPy:
 # it saves 2 us a step or more then, and a compiler takes 0.1 s, once for all processes.
 COMPILED_FROM = 1 << 13
 _CALLS_FROM = 8

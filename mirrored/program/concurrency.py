@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING
 from mirrored.backends.stream_backend import is_offloaded
 from mirrored.program.dataflow import SHARED, Graph, Node, is_between
 from mirrored.program.kernel_fusion import cut, group
-from mirrored.program.schedule import (
-    FusedGroup,
-    Kernels,
-    Launch,
-    Stage,
-    in_levels,
-    needed_nodes,
-)
+from mirrored.program.schedule import FusedGroup, Kernels, Launch, Stage, in_levels, needed_nodes
 
 if TYPE_CHECKING:  # Most machines never need it.
     from mirrored.program.kernel_fusion import Readers

@@ -120,9 +120,13 @@ class _Again:
         if self.recursive and isinstance(layer, Model):
             is_chain = isinstance(layer, Sequential)
             if is_chain or layer.__state__.graph is not None:
-                call_function = None if is_chain else self.call_function
-                function = self.function
-                return clone_model(layer, None, function, call_function, True, cache=self.cache)
+                return clone_model(
+                    layer,
+                    clone_function=self.function,
+                    call_function=None if is_chain else self.call_function,
+                    recursive=True,
+                    cache=self.cache,
+                )
         return self.function(layer)
 
 

@@ -97,7 +97,9 @@ def plot_model(
         True
     """
     path = as_path(to_file, "picture of a model")
-    shown = show_shapes, show_dtype, show_layer_names, show_layer_activations, show_trainable
+    shown = _Shown(
+        show_shapes, show_dtype, show_layer_names, show_layer_activations, show_trainable
+    )
     stem, ending = os.path.splitext(path)
     if ending in ("", ".png") and find_spec("pydot") is None:
         logger.warning(
@@ -160,7 +162,9 @@ def model_to_dot(
         Traceback (most recent call last):
         ValueError: This model has not yet been built. Build the model first by calling ...
     """
-    shown = show_shapes, show_dtype, show_layer_names, show_layer_activations, show_trainable
+    shown = _Shown(
+        show_shapes, show_dtype, show_layer_names, show_layer_activations, show_trainable
+    )
     diagram = _diagram(model, expand_nested, shown)
     cluster = model.name if subgraph else None
     return _dot(diagram, cluster, rankdir=rankdir, dpi=dpi, splines=splines)
@@ -205,14 +209,14 @@ def _escaped(text: str) -> str:
 # ---------------------------------------------------------------------------- boxes and edges
 
 
-def _diagram(model: Model, expand: bool, shown: tuple[bool, ...]) -> Diagram:
+def _diagram(model: Model, expand: bool, shown: _Shown) -> Diagram:
     if not model.built:
         raise ValueError(
             "This model has not yet been built. Build the model first by calling `build()` or by "
             "calling the model on a batch of data."
         )
     diagram = Diagram()
-    _add(diagram, model, expand, _Shown(*shown))
+    _add(diagram, model, expand, shown)
     return diagram
 
 

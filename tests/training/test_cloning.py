@@ -74,9 +74,8 @@ def test_functions_make_layers_and_calls() -> None:
     assert [each.units for each in listed.layers] == [2, 5]
     assert made.get_layer("shared") is model.get_layer("shared")
     outer = mr.Sequential([model, mr.layers.Lambda(lambda outputs: outputs[0])])
-    made = clone_model(outer, clone_function=wider, recursive=True)
-    inner: Any = made.layers[0]
-    assert [each.units for each in inner.get_layer("listed").layers] == [2, 5]
+    inner: Any = clone_model(outer, clone_function=wider, recursive=True).layers[0]
+    assert [layer.units for layer in inner.get_layer("listed").layers] == [2, 5]
     a, b = Input((4,)), Dense(4)(Input((4,)))
     made = clone_model(model, input_tensors={"a": a, "b": b})
     assert made.input["a"] is a
@@ -92,7 +91,7 @@ class Scale(Layer):
 
 
 class Chain(mr.Sequential):
-    """A class of one's own, which a clone within a model has too."""
+    """A class that a clone of it within a model has, too."""
 
 
 class Net(mr.Model):
@@ -113,10 +112,10 @@ def test_subclasses_are_made_with_the_same_arguments() -> None:
     assert made(A).shape == (3, 3)
     x = Input((4,))
     chain = Chain([Net(2, "mine")], name="chain")
-    made = clone_model(mr.Model(x, Scale(3.0, name="scale")(chain(x))))
-    assert [each.name for each in made.layers[1:]] == ["chain", "scale"]
-    assert isinstance(made.layers[1], Chain)
-    np.testing.assert_allclose(made(A).numpy(), made.layers[1](A).numpy() * 3)
+    clone = clone_model(mr.Model(x, Scale(3.0, name="scale")(chain(x))))
+    assert [layer.name for layer in clone.layers[1:]] == ["chain", "scale"]
+    assert isinstance(clone.layers[1], Chain)
+    np.testing.assert_allclose(clone(A).numpy(), clone.layers[1](A).numpy() * 3)
 
 
 def off(y_true: mr.Tensor, y_pred: mr.Tensor) -> mr.Tensor:

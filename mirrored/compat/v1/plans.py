@@ -90,9 +90,8 @@ class Kept:
 
     def count(self, key: Hashable) -> int:
         """Return how often this was asked for a key before."""
-        count = self._counts.get(key, 0)
-        self._counts[key] = count + 1
-        return count
+        self._counts[key] = self._counts.get(key, -1) + 1
+        return self._counts[key]
 
     def clear(self) -> None:
         """Let go of all values, and end the threads that work for iterators."""

@@ -25,9 +25,9 @@ Found = list[tuple[str, ...]]
 
 def together(graph: Any) -> Found:
     """Return the names of what is computed together."""
-    found = units(graph.nodes, Readers(graph, graph.nodes))
-    assert sorted(map(id, graph.nodes)) == sorted(id(node) for unit in found for node in unit)
-    return [tuple(node.op.name for node in unit) for unit in found if len(unit) > 1]
+    kernels = units(graph.nodes, Readers(graph, graph.nodes))
+    assert sorted(map(id, graph.nodes)) == sorted(id(node) for nodes in kernels for node in nodes)
+    return [tuple(node.op.name for node in nodes) for nodes in kernels if len(nodes) > 1]
 
 
 def layer(x: Any, w: Any, b: Any, *, more: Callable[..., list[Any]] = lambda *_: []) -> list[Any]:
